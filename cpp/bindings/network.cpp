@@ -4,7 +4,7 @@
 
 #include "bindings/bindings.h"
 
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
 #include <memory>
 
@@ -170,33 +170,27 @@ void bind_network(nb::module_ &module) {
             },
             nb::arg("start"), nb::arg("end"), "Edges driven between two terminals.")
         .def(
-            "deadheads",
-            [](const Network &network, const InArray<int32_t> &route) {
-                std::vector<int32_t> costs;
-                {
-                    const nb::gil_scoped_release release;
-                    costs = network.deadheads(view(route));
-                }
-                return to_array(std::move(costs));
-            },
-            nb::arg("route"), "Costs of driving to each service of a route, and home.")
-        .def(
             "street_path",
             [](const Network &network, const InArray<int32_t> &route) {
                 std::vector<int32_t> edges;
                 std::vector<uint8_t> serves;
+                std::vector<int32_t> costs;
                 {
                     const nb::gil_scoped_release release;
-                    for (const StreetStep &step : network.street_path(view(route))) {
+                    costs = network.deadheads(view(route));
+                    for (const StreetStep &step :
+                         network.street_path(view(route), costs)) {
                         edges.push_back(step.edge);
                         serves.push_back(step.serves);
                     }
                 }
-                return std::pair(to_array(std::move(edges)),
-                                 to_array(std::move(serves)));
+                return std::tuple(to_array(std::move(edges)),
+                                  to_array(std::move(serves)),
+                                  to_array(std::move(costs)));
             },
             nb::arg("route"),
-            "Edges driven by a route, and for each whether it is served this time.");
+            "Edges driven by a route, for each whether it is served this time, and the "
+            "costs of driving to each service and home.");
 }
 
 } // namespace arcfleet

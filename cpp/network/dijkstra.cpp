@@ -55,16 +55,21 @@ uint64_t pop(std::vector<uint64_t> &heap) {
 } // namespace
 
 Dijkstra::Dijkstra(const StreetGraph &graph)
-    : graph_(graph), distance_(static_cast<size_t>(graph.num_nodes())) {
+    : graph_(graph), distance_(static_cast<size_t>(graph.num_nodes()), kUnreachable) {
     heap_.reserve(distance_.size());
 }
 
 template <bool with_parents>
 void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
-    std::fill(distance_.begin(), distance_.end(), kUnreachable);
+    // Most searches end near by: only what the last one reached is reset.
+    for (const int32_t node : reached_) {
+        distance_[static_cast<size_t>(node)] = kUnreachable;
+    }
+    reached_.assign(1, source);
     if constexpr (with_parents) {
-        parent_edge_.assign(distance_.size(), -1);
-        parent_node_.assign(distance_.size(), -1);
+        parent_edge_.resize(distance_.size());
+        parent_node_.resize(distance_.size());
+        parent_node_[static_cast<size_t>(source)] = -1;
     }
     heap_.clear();
     distance_[static_cast<size_t>(source)] = 0;
@@ -92,6 +97,9 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
                 static_cast<int32_t>(std::min<int64_t>(there, kUnreachable - 1));
             int32_t &known = distance_[static_cast<size_t>(edge.target)];
             if (next < known) {
+                if (known == kUnreachable) {
+                    reached_.push_back(edge.target);
+                }
                 known = next;
                 push(heap_, static_cast<uint64_t>(next) << 32 |
                                 static_cast<uint32_t>(edge.target));

@@ -41,7 +41,8 @@ class Dijkstra {
 
     const StreetGraph &graph_;
     std::vector<int32_t> distance_;
-    std::vector<int32_t> parent_edge_;
+    std::vector<int32_t> reached_;     // nodes with a distance
+    std::vector<int32_t> parent_edge_; // of these
     std::vector<int32_t> parent_node_;
     std::vector<uint64_t> heap_; // distance in the high half, node in the low half
 };

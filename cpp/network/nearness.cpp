@@ -10,7 +10,7 @@ namespace {
 
 // Areas of so many tasks are looked at, drawn so many times: what lies across the
 // border of one area is within another.
-constexpr int64_t kAreaTasks = 400;
+constexpr int64_t kAreaTasks = 200;
 constexpr uint64_t kDraws = 2;
 
 // Nearness in the high half, task in the low half, of the nearest task to each.

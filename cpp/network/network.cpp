@@ -197,10 +197,11 @@ int32_t Network::terminal_of(int32_t node) {
 
 std::vector<int32_t> Network::drive(int32_t from, int32_t to) const {
     if (streets_->turns) {
-        return streets_->turns->path(from, to, distances_from(from)[to]);
+        Dijkstra search(streets_->turns->graph());
+        return streets_->turns->path(from, to, distances_from(from)[to], search);
     }
-    Dijkstra dijkstra(streets_->graph);
-    return dijkstra.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
+    Dijkstra search(streets_->graph);
+    return search.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
 }
 
 std::vector<int32_t> Network::deadheads(std::span<const int32_t> route) const {
@@ -235,30 +236,26 @@ std::vector<int32_t> Network::deadheads(std::span<const int32_t> route) const {
     return costs;
 }
 
-std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {
-    Dijkstra dijkstra(streets_->graph);
+std::vector<StreetStep> Network::street_path(std::span<const int32_t> route,
+                                             std::span<const int32_t> deadheads) const {
+    const auto &turns = streets_->turns;
+    Dijkstra search(turns ? turns->graph() : streets_->graph);
     std::vector<StreetStep> steps;
-    const std::vector<int32_t> costs =
-        streets_->turns ? deadheads(route) : std::vector<int32_t>();
     int32_t last = 0;
     const auto drive = [&](size_t number, int32_t next) {
+        const int32_t from = arc(last).end;
+        const int32_t to = arc(next).start;
         const std::vector<int32_t> edges =
-            streets_->turns
-                ? streets_->turns->path(arc(last).end, arc(next).start, costs[number])
-                : dijkstra.path(terminal_node_[idx(arc(last).end)],
-                                terminal_node_[idx(arc(next).start)]);
+            turns ? turns->path(from, to, deadheads[number], search)
+                  : search.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
         for (const int32_t edge : edges) {
             steps.push_back({edge, false});
         }
         last = next;
     };
     for (size_t i = 0; i < route.size(); ++i) {
-        const int32_t next = route[i];
-        if (next <= 0 || idx(next) >= arcs_.size()) {
-            throw std::invalid_argument("unknown arc");
-        }
-        drive(i, next);
-        steps.push_back({arc(next).edge, true});
+        drive(i, route[i]);
+        steps.push_back({arc(route[i]).edge, true});
     }
     drive(route.size(), 0);
     return steps;

@@ -134,10 +134,12 @@ class Network {
 
     // The links driven along between two terminals, in order.
     std::vector<int32_t> drive(int32_t from, int32_t to) const;
-    // Every link driven along by a route, from depot to depot, services included.
-    std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
     // The costs of driving to each service of a route, and home.
     std::vector<int32_t> deadheads(std::span<const int32_t> route) const;
+    // Every link driven along by a route with these costs, from depot to depot,
+    // services included.
+    std::vector<StreetStep> street_path(std::span<const int32_t> route,
+                                        std::span<const int32_t> deadheads) const;
 
     // The streets without turn rules: nodes as the instance counts them.
     const StreetGraph &streets() const { return streets_->graph; }

@@ -440,13 +440,13 @@ std::vector<int32_t> TurnGraph::distances_among(std::span<const int32_t> places,
     return matrix;
 }
 
-std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to, int32_t cost) const {
-    Dijkstra dijkstra(graph_);
-    const auto distances = dijkstra.distances_within(start_[idx(from)], cost);
+std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to, int32_t cost,
+                                     Dijkstra &search) const {
+    const auto distances = search.distances_within(start_[idx(from)], cost);
     for (const Entry &entry : entries(idx(to))) {
         const int64_t reached = int64_t{distances[idx(entry.state)]} + entry.turn;
         if (reached == cost) {
-            return dijkstra.path_to(entry.state);
+            return search.path_to(entry.state);
         }
     }
     throw std::invalid_argument("no way between two places by the turn rules");

@@ -38,6 +38,8 @@ struct TurnPlace {
     int32_t leaves_along;
 };
 
+class Dijkstra;
+
 class TurnGraph {
   public:
     // `streets` has all links, closed ones too: what is a dead end depends on them.
@@ -56,10 +58,12 @@ class TurnGraph {
     const StreetGraph &graph() const { return graph_; }
     int32_t dearest_turn() const;
 
-    // The edges driven between two places, in order, where driving costs so much.
+    // The edges driven between two places, in order, where driving costs so much. The
+    // search is one of `graph()`.
     // Throws std::invalid_argument if there is no way. Among equally short ways the
     // same one is always taken.
-    std::vector<int32_t> path(int32_t from, int32_t to, int32_t cost) const;
+    std::vector<int32_t> path(int32_t from, int32_t to, int32_t cost,
+                              Dijkstra &search) const;
 
     // Cost of driving along an edge.
     int32_t edge_cost(int32_t edge) const { return cost_[static_cast<size_t>(edge)]; }

@@ -20,7 +20,7 @@ def distance_matrix(num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(s
 class Network:
     """Tasks, arcs and the distances between terminals."""
 
-    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], required: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], depot: int, capacity: int, route_cost: int, fleet_limit: int, turn_in: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_out: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_penalty: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], u_turns: int, u_turn_penalty: int, threads: int, places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], closed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], least_closed_cost: int, seconds: float) -> None: ...
+    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], required: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], depot: int, capacity: int, route_cost: int, fleet_limit: int, turn_in: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_out: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_penalty: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], u_turns: int, u_turn_penalty: int, threads: int, places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], closed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], least_closed_cost: int, seconds: float, in_parts: bool) -> None: ...
 
     @property
     def num_tasks(self) -> int: ...
@@ -65,8 +65,35 @@ class Network:
     def drive(self, start: int, end: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """Edges driven between two terminals."""
 
-    def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
-        """Edges driven by a route, and for each whether it is served this time."""
+    def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """
+        Edges driven by a route, for each whether it is served this time, and the costs of driving to each service and home.
+        """
+
+class AreaSearch:
+    """Ruin and recreate in areas of a city."""
+
+    def __init__(self, network: Network, average_removed: float, longest_string: float, split_rate: float, split_growth: float, blink_rate: float, first_temperature: float, last_temperature: float, most_excess: float, target_fit: float, most_tasks: int, seed: int, threads: int, horizon_iterations: int, horizon_seconds: float, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""
 
 class FleetSearch:
     """Ruin and recreate over plans of a fleet."""

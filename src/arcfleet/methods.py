@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import os
 import re
 import sys
@@ -30,7 +29,12 @@ from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.ruin_recreate import RuinRecreateSettings, plans_in_areas, ruin_recreate
+from arcfleet.search.ruin_recreate import (
+    RuinRecreateSettings,
+    plans_in_areas,
+    ruin_recreate,
+)
+from arcfleet.search.run import too_short
 from arcfleet.search.stop import StopSince, time_limit
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.renumber import renumber
@@ -58,9 +62,10 @@ LOADING_SECONDS = 2.0
 #: Time until a search can start, in times of its shortest paths.
 _SETUP = 3.0
 #: Time from the end of a search to its Result: in times of `require_solvable`, and of the
-#: shortest paths.
+#: shortest paths, or of what precedes them where a city is planned in areas.
 _AFTER_STREETS = 1.5
 _AFTER_PAIRS = 0.3
+_AFTER_AREAS = 30.0
 #: And at most, as a share of the time limit: a pause of the system is measured with them.
 _AFTER_AT_MOST = 0.2
 
@@ -442,7 +447,8 @@ def solve(
     if isinstance(stop, Stop) and stop.seconds is not None:
         # What follows the search looks at every street, and at every pair of tasks.
         after = _AFTER_STREETS * (solvable - began)
-        after += _AFTER_PAIRS * (time.perf_counter() - solvable)
+        share = _AFTER_AREAS if in_parts else _AFTER_PAIRS
+        after += share * (time.perf_counter() - solvable)
         after = reserve + min(after, _AFTER_AT_MOST * stop.seconds)
         stop = dataclasses.replace(stop, seconds=max(0.0, stop.seconds - after))
     context = RunContext(
@@ -478,11 +484,7 @@ def _network(
         return Network(instance, threads, seconds=max(0.0, left) / _SETUP)
     except TimeoutError as error:
         needed = before + _SETUP * float(error.args[0])
-        raise OptionError(
-            f"expected a time limit of at least about {math.ceil(needed)} s for the "
-            f"{tasks} tasks of instance {instance.name!r}, got {limit:g} s: give it more "
-            "time or split it into areas"
-        ) from None
+        raise too_short(instance, limit, needed) from None
 
 
 def require_time_to_load(

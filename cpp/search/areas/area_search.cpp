@@ -1,11 +1,13 @@
 #include "search/areas/area_search.h"
 
+#include "base/allowance.h"
 #include "base/parallel.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -22,6 +24,8 @@ constexpr int64_t kFewRoutes = 3;
 // the one before.
 constexpr double kFirstBudget = 10.0;
 constexpr double kMostBudget = 2000.0;
+// A plan that would be later than this, as a share of the time, is refused.
+constexpr double kLatestShare = 0.1;
 // Later rounds begin with a plan that is worth keeping: first temperature, as a share
 // of the usual.
 constexpr double kReheat = 0.7;
@@ -83,8 +87,13 @@ void AreaSearch::plan_from_scratch(int threads) {
     std::vector<std::vector<std::vector<int32_t>>> routes(areas.size());
     std::vector<std::vector<std::vector<int32_t>>> deadheads(areas.size());
     std::atomic<size_t> next{0};
+    const double allowed = horizon_.seconds > 0.0
+                               ? (1.0 + kLatestShare) * horizon_.seconds
+                               : std::numeric_limits<double>::infinity();
+    const Allowance allowance(allowed);
     run_workers(std::min(threads, static_cast<int>(areas.size())), [&](int) {
         for (size_t i = next++; i < areas.size(); i = next++) {
+            check_or_end(allowance, next, i, areas.size());
             const Network part = network_.part(areas[i], 0);
             const double seconds = horizon_.seconds / static_cast<double>(areas.size());
             const Plan plan = first_plan(part, seed_, seconds);

@@ -20,7 +20,8 @@ namespace arcfleet {
 class AreaSearch : public Engine {
   public:
     // An area has at most so many tasks, or three routes. Without a start the tasks of
-    // each area are planned by path scanning. The network need not be measured.
+    // each area are planned by path scanning. The network need not be measured. Throws
+    // TooSlow where that will last longer than the horizon.
     AreaSearch(const Network &network, const RuinRecreateSettings &settings,
                int64_t most_tasks, uint64_t seed, int threads, const Horizon &horizon,
                const Plan &start);

@@ -18,7 +18,8 @@ from arcfleet import _core
 from arcfleet._checks import check_number
 from arcfleet.errors import InstanceError
 from arcfleet.search.fleet import fleet_search
-from arcfleet.search.run import BEGUN, run_engine
+from arcfleet.search.run import BEGUN, run_engine, too_short
+from arcfleet.search.stop import time_limit
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
@@ -106,10 +107,12 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
     arcs, route_starts = context.warm_start(network)
     iterations, seconds = context.horizon
 
+    settings: dict[str, float] = asdict(context.params or RuinRecreateSettings())
+
     def make_engine() -> _core.RuinRecreate | _core.AreaSearch:
-        settings: dict[str, float] = asdict(context.params or RuinRecreateSettings())
-        try:
-            if plans_in_areas(network.instance):
+        if plans_in_areas(network.instance):
+            before = context.seconds
+            try:
                 return _core.AreaSearch(
                     network.core,
                     **settings,
@@ -121,21 +124,26 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
                     arcs=arcs,
                     route_starts=route_starts,
                 )
-            return _core.RuinRecreate(
-                network.core,
-                **settings,
-                seed=context.seed,
-                chains=context.threads,
-                horizon_iterations=iterations,
-                horizon_seconds=seconds,
-                arcs=arcs,
-                route_starts=route_starts,
-            )
-        except OverflowError:
-            raise InstanceError(
-                "expected the streets of one route, served by a route each, to cost at "
-                f"most {_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
-                "use a coarser unit of cost"
-            ) from None
+            except TimeoutError as error:
+                needed = before + float(error.args[0])
+                limit = time_limit(context.stop) or 0.0
+                raise too_short(network.instance, limit, needed) from None
+        return _core.RuinRecreate(
+            network.core,
+            **settings,
+            seed=context.seed,
+            chains=context.threads,
+            horizon_iterations=iterations,
+            horizon_seconds=seconds,
+            arcs=arcs,
+            route_starts=route_starts,
+        )
 
-    return run_engine(make_engine, network, context, begun=BEGUN * network.num_tasks)
+    try:
+        return run_engine(make_engine, network, context, begun=BEGUN * network.num_tasks)
+    except OverflowError:
+        raise InstanceError(
+            "expected the streets of one route, served by a route each, to cost at most "
+            f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: use "
+            "a coarser unit of cost"
+        ) from None

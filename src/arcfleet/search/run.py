@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from arcfleet.errors import SolutionError, UnsolvableError
+from arcfleet.errors import OptionError, SolutionError, UnsolvableError
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
@@ -35,6 +35,7 @@ from arcfleet.solution.words import known_shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from arcfleet.instance import Instance
     from arcfleet.network import Network
     from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
     from arcfleet.solution import Solution
@@ -172,6 +173,15 @@ class RunContext:
             history=tuple(history),
             shape=known_shape(network.instance, solution, network),
         )
+
+
+def too_short(instance: Instance, limit: float, needed: float) -> OptionError:
+    """Return the error for a time limit that leaves no time for a plan."""
+    return OptionError(
+        f"expected a time limit of at least about {math.ceil(needed)} s for the "
+        f"{len(instance.required)} tasks of instance {instance.name!r}, got {limit:g} s: "
+        "give it more time or split it into areas"
+    )
 
 
 class Incumbent:

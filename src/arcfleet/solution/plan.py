@@ -30,7 +30,7 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
     service_cost = 0
     for number, (first, last) in enumerate(pairwise(route_starts.tolist()), start=1):
         route = arcs[first:last]
-        route_deadhead = int(network.core.deadheads(route).sum(dtype=np.int64))
+        path, route_deadhead = _street_path(network, route, number)
         route_service = int(network.arc_service_cost[route].sum(dtype=np.int64))
         edges = network.arc_edge[route].tolist()
         routes.append(
@@ -38,7 +38,7 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
                 services=tuple(Service(edge // 2, edge % 2 == 1) for edge in edges),
                 load=int(network.arc_demand[route].sum(dtype=np.int64)),
                 cost=route_deadhead + route_service + network.instance.route_cost,
-                path=_street_path(network, route, number),
+                path=path,
             )
         )
         deadhead += route_deadhead
@@ -83,7 +83,7 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
     arcs, route_starts = to_plan(network, solution)
     bounds = pairwise(route_starts.tolist())
     routes = tuple(
-        replace(route, path=_street_path(network, arcs[first:last], number))
+        replace(route, path=_street_path(network, arcs[first:last], number)[0])
         for number, (route, (first, last)) in enumerate(
             zip(solution.routes, bounds, strict=True), start=1
         )
@@ -91,10 +91,15 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
     return replace(solution, routes=routes)
 
 
-def _street_path(network: Network, route: IntArray, number: int) -> tuple[Step, ...]:
-    """Return the links driven along on a route: shortest paths between its services."""
+def _street_path(
+    network: Network, route: IntArray, number: int
+) -> tuple[tuple[Step, ...], int]:
+    """Return the links driven along on a route, and what driving between services costs.
+
+    They lie on shortest paths between its services.
+    """
     try:
-        edges, serves = network.core.street_path(route)
+        edges, serves, costs = network.core.street_path(route)
     except ValueError:
         rules = " that obeys the turn rules" if network.instance.has_turn_rules else ""
         raise SolutionError(
@@ -102,7 +107,8 @@ def _street_path(network: Network, route: IntArray, number: int) -> tuple[Step, 
             f"to the depot, found no way{rules} between two of them in instance "
             f"{network.instance.name!r}"
         ) from None
-    return tuple(
+    path = tuple(
         Step(edge // 2, edge % 2 == 1, bool(served))
         for edge, served in zip(edges.tolist(), serves.tolist(), strict=True)
     )
+    return path, int(costs.sum(dtype=np.int64))
