@@ -37,6 +37,8 @@ constexpr int64_t kAttemptPause = 3;
 // An attempt is made where the cost of all routes is at most so much above what one
 // vehicle less can work.
 constexpr double kHopeful = 1.03;
+// From this price of balance on, limits are dearer, too.
+constexpr double kDearBalance = 100.0;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
 
@@ -48,12 +50,19 @@ double cost_by_demand(const FleetTables &tables) {
     return static_cast<double>(tables.all_alone) / demand;
 }
 
+// One route for all streets is as even as can be, and would not be left while a load
+// too large costs less than routes that differ.
+double price_of_uneven(const FleetTables &tables) {
+    return std::max(1.0, tables.rules.balance / kDearBalance);
+}
+
 } // namespace
 
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
       order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
-      prices_(cost_by_demand(tables), tables.settings.target_fit),
+      prices_(cost_by_demand(tables), price_of_uneven(tables),
+              tables.settings.target_fit),
       blink_rate_(tables.settings.blink_rate), marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {}
