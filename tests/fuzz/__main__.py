@@ -65,6 +65,7 @@ def guided(name: str, seed: int, seconds: float, out: Path) -> tuple[int, str]:
         return count, ""
     lines = said.splitlines()
     told = [x for x in lines if "Error: " in x or "ERROR: " in x] or lines[-1:] or ["?"]
+    told.sort(key=lambda line: "libFuzzer" in line)  # which comes before or after ours
     return count, f"{told[0]} (exit code {ran.returncode})"
 
 
