@@ -57,7 +57,7 @@ test-lowest:
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
 	    cmake ninja geopandas hypothesis networkx pypdf pyproj pytest pytest-timeout \
-	    pytest-xdist tensorboard xmlschema
+	    pytest-xdist PyYAML tensorboard xmlschema
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
 	.venv-lowest/bin/pytest -n 2 -q -W default -W ignore::DeprecationWarning \
 	    --ignore tests/docs --ignore tests/streets/test_osmnx_graph.py
