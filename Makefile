@@ -52,7 +52,7 @@ unit: setup
 # Packages beneath these are the latest, so their own deprecation warnings are no errors.
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m tools.requirements --lowest plot maps sheets neural \
+	.venv-lowest/bin/python -m tools.requirements --lowest plot maps sheets neural cluster \
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
@@ -98,7 +98,7 @@ core: .venv/core
 # by name: installing the package again would build it again.
 .venv/ready: .venv/core
 	$(PIP) torch
-	$(BIN)/python -m tools.requirements neural docs test > .venv/requirements.txt
+	$(BIN)/python -m tools.requirements neural cluster docs test > .venv/requirements.txt
 	$(PIP) -r .venv/requirements.txt
 	touch $@
 

@@ -44,8 +44,9 @@ def cluster() -> Iterator[Any]:
     args = {"num_cpus": 1, "object_store_memory": _MEMORY, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args=args)
     try:
-        made.add_node(num_cpus=1, object_store_memory=_MEMORY)
+        # While there is no other: a driver dies with the raylet that it is connected to.
         ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        made.add_node(num_cpus=1, object_store_memory=_MEMORY)
         made.wait_for_nodes()
         yield made
     finally:
