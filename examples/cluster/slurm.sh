@@ -2,7 +2,7 @@
 # Solves all towns in ten parts on a Slurm cluster, and joins the plans:
 #
 #   job=$(sbatch --parsable examples/cluster/slurm.sh)
-#   sbatch --dependency=afterok:$job --wrap "arcfleet merge plans.jsonl parts/plans-*.jsonl"
+#   sbatch --dependency=afterany:$job --wrap "arcfleet merge plans.jsonl parts/plans-*.jsonl"
 #
 # A part that was killed or preempted goes on where it was: sbatch --array=3 slurm.sh
 #SBATCH --job-name=arcfleet
