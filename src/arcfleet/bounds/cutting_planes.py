@@ -106,14 +106,13 @@ class CuttingPlanes:
         """
         self.separator.find_first()
         self._read_pool()
-        deadheads = np.zeros(len(self.relaxation.pair_columns))
-        for deadheads in self._linear_rounds(seconds_left):
-            yield
-        yield from self._integer_rounds(deadheads, seconds_left)
+        self._deadheads = np.zeros(len(self.relaxation.pair_columns))
+        yield from self._linear_rounds(seconds_left)
+        yield from self._integer_rounds(self._deadheads, seconds_left)
 
     # --- With fractional deadheads ------------------------------------------------------
 
-    def _linear_rounds(self, seconds_left: Callable[[], float]) -> Iterator[FloatArray]:
+    def _linear_rounds(self, seconds_left: Callable[[], float]) -> Iterator[None]:
         relaxation = self.relaxation
         program = _Program(self._highs, relaxation)
         program.add(range(len(self._least)), self._rows)
@@ -130,9 +129,11 @@ class CuttingPlanes:
                 proven = relaxation.exact_bound(duals, program.balance_duals(), rows)
             self.value = self.linear_value = max(self.value, proven)
             values.append(program.value)
-            deadheads = relaxation.deadheads(program.columns())
+            deadheads = self._deadheads = relaxation.deadheads(program.columns())
             inside = np.array(program.rows, dtype=np.int64)
-            idle[inside] = np.where((slack > 2 * _VIOLATED) & (duals == 0), idle[inside], -1)
+            idle[inside] = np.where(
+                (slack > 2 * _VIOLATED) & (duals == 0), idle[inside], -1
+            )
             idle[inside] += 1
             dropped = np.flatnonzero(idle[inside] >= _IDLE_ROUNDS)
             if len(dropped) >= _FEWEST_TO_DROP:
@@ -142,7 +143,7 @@ class CuttingPlanes:
             violations[inside] = 0.0
             again = np.flatnonzero(violations > _VIOLATED)
             found = len(again) + self._separate(deadheads)
-            yield deadheads
+            yield
             if found == 0 or _has_stalled(values):
                 return
             idle = np.concatenate([idle, np.zeros(len(self._least) - known, np.int64)])
@@ -239,7 +240,7 @@ class CuttingPlanes:
         if self.separator.num_rows == known:
             return
         starts = self.separator.row_starts(known)
-        pairs = self.separator.row_pairs(int(starts[0]))
+        pairs = self.separator.row_pairs(int(starts[0])).astype(np.int64)
         starts, columns = self.relaxation.expand(starts - starts[0], pairs)
         self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
         self._columns = np.concatenate([self._columns, columns])
@@ -252,7 +253,9 @@ class CuttingPlanes:
         chosen = np.array(rows, dtype=np.int64)
         counts = self._starts[chosen + 1] - self._starts[chosen]
         starts = np.append(0, np.cumsum(counts))
-        places = np.arange(starts[-1]) + np.repeat(self._starts[chosen] - starts[:-1], counts)
+        places = np.arange(starts[-1]) + np.repeat(
+            self._starts[chosen] - starts[:-1], counts
+        )
         return starts, self._columns[places], self._least[chosen]
 
     def _timed(self, step: str) -> _Timed:

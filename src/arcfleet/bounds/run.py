@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import threading
 import time
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import check_whole_number, whole
@@ -12,7 +14,7 @@ from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.instance.files import read
-from arcfleet.search.stop import Stop
+from arcfleet.search.stop import Stop, at_bound, time_limit
 from arcfleet.solution.bound import Bound
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.bounds.cutting_planes import CuttingPlanes
+    from arcfleet.network import Network
+    from arcfleet.search import Progress, Result, RunContext
     from arcfleet.solution.bound import BoundStoppedBy
 
 #: Time limit where none is given.
@@ -155,13 +159,17 @@ class BoundRun:
         """End the thread, if it still runs, for a reason, and return the bound."""
         if self._thread.is_alive():
             self._stopped_by = reason
-            self._is_cancelled = True
-            if self._planes is not None:
-                self._planes.cancel()
+            self.cancel()
             self._thread.join()
         if self._error is not None:
             raise self._error
         return self.bound
+
+    def cancel(self) -> None:
+        """Have the thread end soon."""
+        self._is_cancelled = True
+        if self._planes is not None:
+            self._planes.cancel()
 
     @property
     def value(self) -> int | None:
@@ -225,6 +233,45 @@ class BoundRun:
         if stop.no_improvement is not None and no_improvement >= stop.no_improvement:
             return "no_improvement"
         return None if self._seconds_left() > 0 else "seconds"
+
+
+def run_with_bound(
+    run: Callable[[Network, RunContext], Result], network: Network, context: RunContext
+) -> Result:
+    """Run a method with a bound beside it; the search ends at a plan that meets it."""
+    limit = time_limit(context.stop)
+    stop = Stop(seconds=DEFAULT_SECONDS if limit is None else limit)
+    beside = BoundRun(network.instance, stop, seed=context.seed, started=context.started)
+    told = context.progress
+
+    def report(progress: Progress) -> None:
+        if told is not None:
+            told(replace(progress, bound=beside.value))
+
+    beside.start()
+    try:
+        result = run(
+            network,
+            replace(
+                context,
+                stop=at_bound(context.stop, lambda: beside.value),
+                progress=None if told is None else report,
+            ),
+        )
+        stopped_by: BoundStoppedBy = "search"
+        if result.stopped_by in ("interrupt", "error"):
+            stopped_by = result.stopped_by
+        elif result.stopped_by != "bound":
+            # A search that ended early leaves the bound the rest of the time.
+            with suppress(KeyboardInterrupt):
+                while not beside.wait(_POLL_SECONDS):
+                    value = beside.value
+                    if value is not None and value >= result.cost:
+                        break
+    finally:
+        beside.cancel()
+    found = beside.finish(stopped_by)
+    return replace(result, bound=found, seconds=context.seconds)
 
 
 def ignored_rules(instance: Instance) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +10,8 @@ from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from arcfleet.instance import Instance
 
 #: What ended the computation: a limit of `Stop`, Ctrl-C, an error of the caller's progress
@@ -113,7 +114,9 @@ class Bound:
             f"stopped by {self.stopped_by.replace('_', ' ')}",
         ]
         if self.ignored:
-            lines.append(f"left out    {', '.join(self.ignored)}; the bound holds with them")
+            lines.append(
+                f"left out    {', '.join(self.ignored)}; the bound holds with them"
+            )
         return "\n".join(lines)
 
     def to_dict(self, cost: int | None = None) -> dict[str, Any]:
