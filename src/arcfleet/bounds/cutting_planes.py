@@ -73,7 +73,7 @@ class CuttingPlanes:
         self._highs = highspy
         self.relaxation = Relaxation(instance)
         self.separator = self.relaxation.separator
-        self.value = self.linear_value = max(0, self.relaxation.constant)
+        self.value = self.linear_value = self.relaxation.least
         self.iterations = 0
         self.seconds: dict[str, float] = {}
         self._seed = seed

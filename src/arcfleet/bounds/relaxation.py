@@ -44,7 +44,7 @@ class Relaxation:
     Attributes
     ----------
     constant
-        Cost that every plan has: services, routes and visits of facilities.
+        Cost of every plan beside its columns: services, routes, visits of facilities.
     cost, upper
         Cost of each column, and a number that it need not exceed in a best plan.
     pair_columns
@@ -131,6 +131,12 @@ class Relaxation:
             outside=outside,
             capacity=instance.capacity,
         )
+
+    @property
+    def least(self) -> int:
+        """Bound before any program is solved: services in their cheaper directions."""
+        below = np.minimum(self.cost, 0) * self.upper
+        return max(0, self.constant + int(below.sum()))
 
     def deadheads(self, values: FloatArray) -> FloatArray:
         """Return the deadheads of each pair in a solution."""
