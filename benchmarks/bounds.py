@@ -42,7 +42,7 @@ LIMITS = {
     **dict.fromkeys(("gdb", "kshs", "val", "mval", "C", "D", "E", "F"), 6.0),
     "egl": 10.0,
     "scene": 30.0,
-    "egl-large": 30.0,
+    "egl-large": 20.0,
     "hefei": 30.0,
 }
 SEED = 0
@@ -273,7 +273,7 @@ def keys_of(sets: Sequence[str], limit: float | None) -> list[tuple[str, str, fl
         for name in names:
             keys.append((set_name, name, limit or LIMITS[set_name], SEED))
             if name == "Hefei-10" and limit is None:
-                keys[-1] = (set_name, name, 300.0, SEED)
+                keys[-1] = (set_name, name, 180.0, SEED)
     return keys
 
 
