@@ -210,13 +210,14 @@ def _costs(groups: dict[str, list[BoundLine]]) -> Section:
     )
     rows: list[list[str | None]] = []
     for name, lines in groups.items():
-        spent: Counter[str] = Counter()
+        spent: dict[str, float] = {}
         cuts: Counter[str] = Counter()
         for line in lines:
-            spent.update(line.steps)  # type: ignore[arg-type]
+            for step, seconds in line.steps.items():
+                spent[step] = spent.get(step, 0.0) + seconds
             cuts.update(line.cuts)
         total = sum(spent.values()) or 1.0
-        shares = [f"{100 * spent[step] / total:.0f}" for step in steps]
+        shares = [f"{100 * spent.get(step, 0.0) / total:.0f}" for step in steps]
         counts = [f"{cuts[family] / len(lines):.0f}" for family in FAMILIES]
         rows.append([name, *counts, *shares])
     header = ["set", *(f"{x} cuts" for x in FAMILIES), *(f"{x} %" for x in steps)]
@@ -244,9 +245,9 @@ def _caption(lines: Sequence[BoundLine]) -> str:
         "Gap: best known cost over the bound, less one. Published bounds: mean gap of "
         "those that the collection states, and how many. Proven optimal: bound and best "
         "known cost are equal; there the computation ends. One core each; seconds without "
-        "reading the file. The scene is a part of Bangor, Maine; its best known cost is that of "
-        f"ruin and recreate after {_SCENE_SECONDS:g} s with turn rules, which the bound "
-        f"leaves out. Seed {SEED}."
+        "reading the file. The scene is a part of Bangor, Maine; its best known cost is "
+        f"that of ruin and recreate after {_SCENE_SECONDS:g} s with turn rules, which the "
+        f"bound leaves out. Seed {SEED}."
     )
 
 

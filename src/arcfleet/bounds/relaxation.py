@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from arcfleet import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.instance import Instance
 
@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float64]
 
 #: Duals are rounded to multiples of this for the exact bound; sums stay within 64 bits.
 _UNITS = 2**22
+#: With a larger capacity, every load up to it is taken for possible.
+_MOST_LOADS = 10**6
 
 
 class Relaxation:
@@ -129,7 +131,7 @@ class Relaxation:
             pair_tail=np.ascontiguousarray(self.pair_ends[:, 0]),
             pair_head=np.ascontiguousarray(self.pair_ends[:, 1]),
             outside=outside,
-            capacity=instance.capacity,
+            capacity=_largest_load([link.demand for link in tasks], instance.capacity),
         )
 
     @property
@@ -210,6 +212,16 @@ def _arcs(
         if start != end:
             least[end, start] = 0
     yield from sorted(least.items())
+
+
+def _largest_load(demands: Sequence[int], capacity: int) -> int:
+    """Return the largest load that a trip can have: of no streets together more fits."""
+    if capacity > _MOST_LOADS:
+        return capacity
+    loads, fitting = 1, (1 << (capacity + 1)) - 1  # a bit for each load
+    for demand in demands:
+        loads |= (loads << min(demand, capacity + 1)) & fitting
+    return max(1, loads.bit_length() - 1)
 
 
 def _constant(instance: Instance) -> int:
