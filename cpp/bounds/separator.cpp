@@ -374,6 +374,12 @@ int32_t Separator::find_odd(std::span<const double> deadheads, int32_t most) {
         for (int32_t i = 0; i < count; ++i) {
             local[idx(nodes[idx(i)])] = i;
         }
+        // Nothing is driven between a part and the others.
+        std::vector<uint8_t> part(idx(num_nodes_), 0);
+        for (int32_t node = 0; node < num_nodes_; ++node) {
+            part[idx(node)] = parts.find(node) == root;
+        }
+        offer_odd(part);
         if (count < 2) {
             continue;
         }

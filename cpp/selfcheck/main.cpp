@@ -25,6 +25,7 @@ int main(int count, char **arguments) {
         {"split", arcfleet::check_split},
         {"maens", arcfleet::check_maens},
         {"fleet", arcfleet::check_fleet},
+        {"bounds", arcfleet::check_bounds},
     };
     int failures = 0;
     for (const Check &check : checks) {

@@ -69,5 +69,6 @@ void check_ruin_recreate();
 void check_split();
 void check_maens();
 void check_fleet();
+void check_bounds();
 
 } // namespace arcfleet

@@ -34,7 +34,7 @@ _RISE_ROUNDS = 40
 #: Cuts with so little slack are part of the first integer program.
 _NEAR = 0.6
 #: First limit of branching, in nodes; each time it is met it is so many times larger.
-_FIRST_NODES = 1000
+_FIRST_NODES = 200
 _NODES_GROWTH = 4
 #: Taken off the bound of branch and bound before it is rounded up: its tolerances.
 _TOLERANCE = 0.01

@@ -79,7 +79,8 @@ class Relaxation:
         most = 4 * max(1, len(tasks))
         rows: list[tuple[int, int, int]] = []  # node, column, coefficient
         least = np.zeros(len(position), dtype=np.int64)
-        self.constant = _constant(instance)
+        load = _largest_load([link.demand for link in tasks], instance.capacity)
+        self.constant = _constant(instance, load)
         self.pair_columns = np.full((len(pairs), 2), -1, dtype=np.int64)
         if self.is_symmetric:
             cost = [arcs[pair] for pair in pairs]
@@ -131,7 +132,7 @@ class Relaxation:
             pair_tail=np.ascontiguousarray(self.pair_ends[:, 0]),
             pair_head=np.ascontiguousarray(self.pair_ends[:, 1]),
             outside=outside,
-            capacity=_largest_load([link.demand for link in tasks], instance.capacity),
+            capacity=load,
         )
 
     @property
@@ -224,12 +225,14 @@ def _largest_load(demands: Sequence[int], capacity: int) -> int:
     return max(1, loads.bit_length() - 1)
 
 
-def _constant(instance: Instance) -> int:
+def _constant(instance: Instance, load: int) -> int:
     """Return what all plans pay for routes and for visits of facilities."""
-    routes = instance.least_routes
+    trips = max(instance.least_trips, -(-instance.total_demand // load))
+    # Without facilities a route is a trip.
+    routes = max(instance.least_routes, 0 if instance.facilities else trips)
     cost = routes * min(vehicle.fixed_cost for vehicle in instance.fleet)
     if instance.facilities:
-        visits = instance.least_trips
+        visits = trips
         if not instance.empty_at_end:
             # The last trip of each route may end at its depot.
             counts = [vehicle.count for vehicle in instance.fleet]

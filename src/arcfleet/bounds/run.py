@@ -145,6 +145,8 @@ class BoundRun:
         self._error: BaseException | None = None
         self._is_cancelled = False
         self._thread = threading.Thread(target=self._run, name="bound", daemon=True)
+        # Ctrl-C during `Thread.join` would have the thread count as ended.
+        self._ended = threading.Event()
 
     def start(self) -> None:
         """Start the thread."""
@@ -152,15 +154,15 @@ class BoundRun:
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end, but no longer than some seconds; return whether it is there."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        return self._ended.wait(seconds)
 
     def finish(self, reason: BoundStoppedBy) -> Bound:
         """End the thread, if it still runs, for a reason, and return the bound."""
-        if self._thread.is_alive():
+        if not self._ended.is_set():
             self._stopped_by = reason
             self.cancel()
-            self._thread.join()
+            self._ended.wait()
+        self._thread.join()
         if self._error is not None:
             raise self._error
         return self.bound
@@ -197,6 +199,7 @@ class BoundRun:
         except BaseException as error:
             self._error = error
         self._seconds = time.perf_counter() - self._started
+        self._ended.set()
 
     def _compute(self) -> None:
         from arcfleet.bounds.cutting_planes import CuttingPlanes

@@ -43,6 +43,8 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--stop-at-reference", text)
     text = "draw anytime curves into PREFIX-anytime.png"
     option(parser, "--plot", text, str, "PREFIX")
+    text = "compute a lower bound of each instance first, in at most S seconds"
+    option(parser, "--bound", text, seconds, "S")
     add_shared(parser, "model", "device", "quiet", "json")
 
 
@@ -52,10 +54,13 @@ def _run(options: Namespace) -> int:
     from arcfleet.bench.run import latest, open_runs, plan_runs, run_benchmark, runs_left
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
+    from arcfleet.bounds.run import require_highs
     from arcfleet.methods import find_method, load_for_methods
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     picture = _picture(options)
+    if options.bound is not None:
+        require_highs()
     methods = [find_method(name) for name in names(options.methods)]
     load_for_methods(methods, options.model, options.device)  # or raise what is wrong
     suite = read_suite(options.suite)
@@ -88,6 +93,7 @@ def _run(options: Namespace) -> int:
                 finished=finished,
                 model=options.model,
                 device=options.device,
+                bound_seconds=options.bound,
             )
         found = latest(store.records)
     records = [found[run.key] for run in runs if run.key in found]
@@ -122,6 +128,7 @@ def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
         return None if value is None else f"{value:.{digits}f}"
 
     places = dict.fromkeys(f"{r.machine}, commit {r.commit}" for r in records)
+    has_bound = any(row.bound_gap_percent is not None for row in rows)
     cells = [
         (
             row.set_name,
@@ -133,12 +140,18 @@ def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
             number(row.seconds_to_best, 2),
             number(row.reached_percent, 0),
             number(row.seconds_to_reference, 2),
+            *(
+                (number(row.bound_gap_percent, 3), number(row.proven_percent, 0))
+                if has_bound
+                else ()
+            ),
         )
         for row in rows
     ]
     header = (
         *("set", "method", "limit s", "runs", "gap %", "mean s", "to best s"),
         *("reached %", "to reach s"),
+        *(("above bound %", "proven %") if has_bound else ()),
     )
     return "\n".join([title, *places, table(cells, header)])
 
@@ -172,7 +185,7 @@ examples:
       --workers 2 --out out/egl.jsonl --plot out/egl
 
 Public instances are read from the folder carplib below $ARCFLEET_SHARED. The same command
-resumes after Ctrl-C or a kill. FILE does not record the model: use another FILE for
-another --model or --device.
+resumes after Ctrl-C or a kill; runs that FILE had before get no bound. FILE does not record
+the model: use another FILE for another --model or --device.
 """,
 )
