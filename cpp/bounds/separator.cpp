@@ -165,6 +165,17 @@ void Separator::offer_part(const std::vector<int32_t> &part, Family family) {
     uint64_t hash = 0;
     for (const int32_t node : part) {
         hash ^= label_[idx(node)];
+    }
+    const int64_t violation = violation_of(part);
+    if (violation > kLeastViolation && !known_.contains(hash) &&
+        offered_.insert(hash).second) {
+        found_.push_back({violation, part, family});
+    }
+}
+
+// By how much the deadheads violate the capacity cut of a set.
+int64_t Separator::violation_of(const std::vector<int32_t> &part) {
+    for (const int32_t node : part) {
         mark_[idx(node)] = 1;
     }
     int64_t crossings = 0, demand = 0, links = 0;
@@ -185,11 +196,7 @@ void Separator::offer_part(const std::vector<int32_t> &part, Family family) {
     for (const int32_t node : part) {
         mark_[idx(node)] = 0;
     }
-    const int64_t violation = 2 * kOne * trips(demand / 2, links) - crossings;
-    if (violation > kLeastViolation && !known_.contains(hash) &&
-        offered_.insert(hash).second) {
-        found_.push_back({violation, part, family});
-    }
+    return 2 * kOne * trips(demand / 2, links) - crossings;
 }
 
 // Offers a set with an odd number of required links across its border.
@@ -316,6 +323,7 @@ int32_t Separator::find_first() {
 
 int32_t Separator::find_components(std::span<const double> deadheads, int32_t most) {
     read(deadheads);
+    std::vector<uint8_t> inside(idx(num_nodes_), 0);
     // Of all that is driven, then of the deadheads alone.
     for (const auto *weights : {&weight_, &deadheads_}) {
         for (const int64_t least : {int64_t{0}, kOne / 10, kOne / 3}) {
@@ -330,15 +338,24 @@ int32_t Separator::find_components(std::span<const double> deadheads, int32_t mo
                 parts[groups.find(node)].push_back(node);
             }
             for (const auto &[root, part] : parts) {
-                std::vector<uint8_t> inside(idx(num_nodes_), 0);
-                bool has_outside = false;
+                if (part.size() == 1) {
+                    continue; // a row from the beginning
+                }
+                bool has_outside = false, is_odd = false;
                 for (const int32_t node : part) {
                     inside[idx(node)] = 1;
                     has_outside |= outside_[idx(node)] != 0;
+                    is_odd ^= odd_[idx(node)] != 0;
                 }
-                offer_odd(inside);
-                if (!has_outside) {
+                if (is_odd) {
+                    offer_odd(inside);
+                }
+                // Of parts without violation, what they enclose is not looked for.
+                if (!has_outside && violation_of(part) > kLeastViolation) {
                     offer(inside, connected);
+                }
+                for (const int32_t node : part) {
+                    inside[idx(node)] = 0;
                 }
             }
         }

@@ -85,6 +85,7 @@ class Separator {
     int64_t trips(int64_t demand, int64_t links) const;
     void offer(const std::vector<uint8_t> &inside, Family family);
     void offer_part(const std::vector<int32_t> &part, Family family);
+    int64_t violation_of(const std::vector<int32_t> &part);
     void offer_odd(const std::vector<uint8_t> &inside);
     int32_t keep_best(int32_t most);
     bool add_row(const std::vector<int32_t> &nodes, Family family);

@@ -154,15 +154,17 @@ class CuttingPlanes:
         """Look for violated cuts, the cheapest way first; return how many were found."""
         separator, nodes = self.separator, self._num_nodes
         seed = (self._seed * 1_000_003 + self.iterations) % 2**63
+        # A round of a large network finds many cuts, each attempt a good share of them.
+        many, attempts = max(60, nodes // 2), min(nodes, max(40, 12_000 // nodes))
         with self._timed("components"):
-            found = separator.find_components(deadheads, 60)
-        if found < 40:
+            found = separator.find_components(deadheads, many)
+        if found < 2 * many // 3:
             with self._timed("odd cuts"):
-                found += separator.find_odd(deadheads, 60)
-        if found < 40:
+                found += separator.find_odd(deadheads, many)
+        if found < 2 * many // 3:
             with self._timed("growth"):
                 found += separator.find_by_growth(
-                    deadheads, seed, min(nodes, 120), False, 80
+                    deadheads, seed, attempts, False, max(80, many)
                 )
         if found < 15:
             with self._timed("maximum flow"):
