@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DEFAULT_SECONDS = 60.0
 
 _POLL_SECONDS = 0.04
+#: Beside a search the bound keeps so much of a time limit back, and at most such a share.
+_ENDING_SECONDS = 0.5
+_ENDING_SHARE = 0.1
 
 
 def require_highs() -> None:
@@ -243,7 +246,9 @@ def run_with_bound(
 ) -> Result:
     """Run a method with a bound beside it; the search ends at a plan that meets it."""
     limit = time_limit(context.stop)
-    stop = Stop(seconds=DEFAULT_SECONDS if limit is None else limit)
+    # It ends a little before the search, which need not wait for it then.
+    left = None if limit is None else limit - min(_ENDING_SECONDS, _ENDING_SHARE * limit)
+    stop = Stop(seconds=DEFAULT_SECONDS if left is None else left)
     beside = BoundRun(network.instance, stop, seed=context.seed, started=context.started)
     told = context.progress
 

@@ -56,7 +56,7 @@ class Bound:
     value: int
     seconds: float
     iterations: int
-    cuts: Mapping[str, int] = field(default_factory=dict)
+    cuts: Mapping[str, int] = field(default_factory=dict, hash=False)
     ignored: tuple[str, ...] = ()
     stopped_by: BoundStoppedBy = "running"
 
