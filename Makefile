@@ -63,6 +63,7 @@ test-lowest:
 	    --ignore tests/docs --ignore tests/streets/test_osmnx_graph.py
 
 ## fuzz: damaged files for every reader for an hour, findings into out/fuzz; FUZZ="--seconds 60"
+# Where atheris is installed in .venv, half of the time is for what it finds.
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 

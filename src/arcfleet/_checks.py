@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,13 @@ def make_whole(record: object, fields: Iterable[str]) -> None:
         value = getattr(record, field)
         if type(value) is not int and value is not None and type(value) is not bool:
             object.__setattr__(record, field, whole(value))
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a cell of a table has no value: None, NaN, NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:

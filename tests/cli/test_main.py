@@ -31,14 +31,17 @@ def test_wrong_usage_exits_2() -> None:
     assert arcfleet("fly").returncode == 2
 
 
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("package", ["numpy", "arcfleet.cli.solve"])
-def test_ctrl_c_while_importing_is_one_line(package: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_importing_is_one_line(
+    package: str, signal: str, tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys\n"
+        "import signal, sys\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {package!r}:\n"
-        "            raise KeyboardInterrupt\n"
+        f"            signal.raise_signal(signal.{signal})\n"
         "sys.meta_path.insert(0, Interrupt())\n"
     )
     script = "import sys; from arcfleet_command import main; sys.exit(main())"

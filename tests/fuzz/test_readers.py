@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from arcfleet.errors import FileError
+from tests.fuzz.__main__ import guided
 from tests.fuzz.mutate import in_json_line, put_bytes
 from tests.fuzz.readers import READERS, Reader, one
 from tests.fuzz.run import MEMORY, Finding, fuzz, mutant, read_one, write_files
@@ -119,3 +120,18 @@ def test_a_mutator_that_fails_is_a_finding_and_the_run_goes_on(
     said = {event.said for event in events if isinstance(event, Finding)}
     assert [event for event in events if not isinstance(event, Finding)] == list(range(20))
     assert said == {"a mutator that fails: TypeError('pop')"}
+
+
+def test_atheris_finds_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("atheris", reason="atheris is for `make fuzz` alone")
+    tried, said = guided("vehicles", 1, 2, tmp_path)
+    assert (tried > 1, said) == (True, "")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "sitecustomize.py").write_text(
+        "import tomllib\n"
+        "true = tomllib.loads\n"
+        "tomllib.loads = lambda text: (1 // (text.count('[') < 9), true(text))[1]\n"
+    )
+    tried, said = guided("vehicles", 1, 20, tmp_path)
+    assert "AssertionError: ZeroDivisionError at" in said
+    assert list(tmp_path.glob("vehicles-guided-1/*"))

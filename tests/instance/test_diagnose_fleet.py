@@ -42,6 +42,13 @@ def vehicle(name: str = "van", start: int = 1, capacity: int = 10, **more: Any) 
         replace(ROW, vehicles=(vehicle(forbidden_links=(1,)), vehicle("b", start=3))),
         replace(ROW, fleet_limit=2, exact_fleet=True),
         replace(ROW, pins=(Assignment(0, 5), Assignment(1, 9)), fleet_limit=2),
+        replace(
+            ROW,
+            vehicles=(vehicle(count=1, capacity=7), vehicle("b", capacity=3, count=1)),
+            capacity=7,
+            pins=(Assignment(0, 3), Assignment(1, 1)),
+        ),
+        replace(ROW, fleet_limit=2, exact_fleet=True, pins=(Assignment(0, 7),)),
         replace(ROW, locks=(Lock(route=4, services=((1, True), (0, False))),)),
         # Serving what is pinned or locked may fill the longest route.
         replace(FULL, pins=(Assignment(0, 5),)),
@@ -273,6 +280,56 @@ def test_solvable(instance: Instance) -> None:
             "exact-fleet",
             (0, 1),
             "each of the 1 vehicles of an exact fleet beside the locked routes, got 0",
+        ),
+        (
+            # Each fits the large vehicle alone, but there is one of it.
+            replace(
+                ROW,
+                vehicles=(vehicle(count=1), vehicle("b", capacity=2)),
+                pins=(Assignment(0, 3), Assignment(1, 1)),
+            ),
+            "pins",
+            (0, 1),
+            "a vehicle for every pinned route, got routes 1 and 3 for 1 of vehicle 'van' "
+            "(pin fewer streets to these routes or add vehicles)",
+        ),
+        (
+            # The first of three routes may take another vehicle; the other two may not.
+            make_instance(
+                street(1, 2, 1, 1),
+                street(2, 3, 1, 4),
+                street(3, 4, 1, 3),
+                vehicles=(vehicle(count=1, capacity=4), vehicle("b", count=2, capacity=2)),
+                capacity=4,
+                pins=(Assignment(0, 1), Assignment(1, 2), Assignment(2, 3)),
+            ),
+            "pins",
+            (1, 2),
+            "a vehicle for every pinned route, got routes 2 and 3 for 1 of vehicle 'van'",
+        ),
+        (
+            replace(
+                ROW,
+                vehicles=(vehicle(count=1), vehicle("b", capacity=2)),
+                pins=(Assignment(0, 3),),
+                locks=(Lock(route=2, services=((1, False),)),),
+            ),
+            "pins",
+            (0,),
+            "a vehicle for every pinned route, got route 3 for 0 of vehicle 'van' beside "
+            "the locked routes (pin",
+        ),
+        (
+            replace(
+                ROW,
+                fleet_limit=2,
+                exact_fleet=True,
+                pins=(Assignment(0, 1), Assignment(1, 1)),
+            ),
+            "exact-fleet",
+            (0, 1),
+            "a street for each of the 1 vehicles of an exact fleet beside the pinned "
+            "routes, got 0 streets (take fewer vehicles or pin fewer streets)",
         ),
         (
             replace(

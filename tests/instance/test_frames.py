@@ -85,10 +85,22 @@ def test_graphs(directed: bool) -> None:
 
 
 def test_what_is_no_instance() -> None:
-    with pytest.raises(InstanceError, match="did you mean 'costs'"):
+    with pytest.raises(InstanceError, match=r"did you mean 'costs'\?.*\{'costs': 'cost'\}"):
         from_pandas(streets().rename(columns={"cost": "costs"}), depot=1, capacity=5)
     with pytest.raises(InstanceError, match=r"cost .* got -1 .*in row 1"):
         from_pandas(streets().assign(cost=[1, -1, 1]), depot=1, capacity=5)
+    with pytest.raises(InstanceError, match=r"rename\(columns=\{\.\.\.: 'tail'\}\)"):
+        from_pandas(streets().rename(columns={"tail": "from"}), depot=1, capacity=5)
+    lines = [LineString([(5, 51), (5.1, 51)])] * 3
+    drawn = geopandas.GeoDataFrame({"cost": [1, 2, 3]}, geometry=lines, crs=4326)
+    with pytest.raises(
+        InstanceError, match=r"or make the instance of its lines by .*read_map"
+    ):
+        from_pandas(drawn, depot=1, capacity=5)
+    with pytest.raises(
+        InstanceError, match=r"got 1\.5 on .*in row 1.*: round it or take a smaller unit"
+    ):
+        from_pandas(streets().assign(cost=[1.0, 1.5, 1.0]), depot=1, capacity=5)
     graph = networkx.Graph([(1, 2, {"weight": 3})])
     with pytest.raises(InstanceError, match="attribute 'cost' for the cost of edges"):
         from_networkx(graph, depot=1, capacity=5)

@@ -184,6 +184,20 @@ def test_large_prices_do_not_hide_small_differences() -> None:
     assert balanced.cost == plain.cost
 
 
+@pytest.mark.parametrize("limit", [{"capacity": 4}, {"max_route_cost": 48}])
+def test_a_high_price_of_balance_does_not_pay_for_loads_too_large(
+    limit: dict[str, Any],
+) -> None:
+    # Two streets to a route, the dearest with the cheapest: all routes cost 48.
+    costs = (3, 5, 8, 11, 13, 16, 19, 21)
+    even = star(*(2 for _ in costs), cost=lambda node: costs[node - 2], **limit)
+    for balance in (100.0, 1e4, 1e6):
+        for seed in range(4):
+            priced = replace(even, balance=balance)
+            plan = solved(priced, stop=Stop(iterations=2000), seed=seed).solution
+            assert [route.cost for route in plan.routes] == [48] * 4
+
+
 def test_a_start_is_improved_and_never_left_for_worse() -> None:
     rough = solved(town(), stop=Stop(iterations=1))
     better = solved(town(), stop=Stop(iterations=3000), start=rough.solution)

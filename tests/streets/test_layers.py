@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import geopandas
+import pandas
 import pytest
 import shapely
 from pyproj import Transformer
@@ -51,6 +53,37 @@ def test_maps_in_metres_are_converted(tmp_path: Path) -> None:
     places = sorted(read_map(path).junctions.values())
     for place, (longitude, latitude) in zip(places, [A, B, C], strict=True):
         assert place == pytest.approx((longitude, latitude), abs=1e-7)
+
+
+def test_a_geodataframe_is_read_as_its_file(tmp_path: Path) -> None:
+    frame = geopandas.GeoDataFrame(TAGS, geometry=LINES, crs=4326, index=[5, 6, 7])
+    frame.to_file(tmp_path / "town.gpkg")
+    from_file = read_map(tmp_path / "town.gpkg", id="osm_id", merge_chains=False)
+    read = read_map(frame, name="town", id="osm_id", merge_chains=False)
+    assert read == from_file
+    assert [street.ids[0][0] for street in read.streets] == ["7", "8"]
+    assert read_map(frame).name == ""
+    metres = frame.rename_geometry("shape").to_crs(25832)
+    places = sorted(read_map(metres).junctions.values())
+    for place, expected in zip(places, [A, B, C], strict=True):
+        assert place == pytest.approx(expected, abs=1e-7)
+    split = frame.assign(
+        geometry=shapely.union_all([frame.geometry, frame.geometry], axis=0)
+    )
+    split["name"] = [float("nan"), pandas.NA, "Weg"]
+    assert [street.name for street in read_map(split).streets] == ["", ""]
+
+
+def test_a_geodataframe_without_streets_is_refused() -> None:
+    points = geopandas.GeoDataFrame({"a": [1]}, geometry=[shapely.Point(A)], crs=4326)
+    with pytest.raises(FileError, match=r"^GeoDataFrame: expected at least one street"):
+        read_map(points)
+    far = geopandas.GeoDataFrame(geometry=[shapely.LineString([(500, 0), (501, 0)])])
+    with pytest.raises(FileError, match=r"^GeoDataFrame: .*in row 0"):
+        read_map(far)
+    frame = geopandas.GeoDataFrame(TAGS, geometry=LINES, crs=4326)
+    with pytest.raises(FileError, match="ids of streets in a column 'ident'"):
+        read_map(frame, id="ident")
 
 
 def test_shapefiles_of_geofabrik_and_layers_of_gdal(tmp_path: Path) -> None:

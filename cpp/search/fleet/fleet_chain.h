@@ -36,6 +36,9 @@ class FleetChain {
     bool cost_holds() const;
 
   private:
+    // Facility visits of a route that carries too much are mended so often at most.
+    static constexpr int kMostMends = 4;
+
     struct Change {
         TripTotals first;
         TripTotals second;

@@ -82,13 +82,14 @@ inline Excesses excesses(const VehicleType &vehicle, const TripTotals &route) {
 // plans keeps the limit.
 class LimitPrices {
   public:
-    // With the cost of all routes for a unit of demand.
-    LimitPrices(double cost_by_demand, double target_fit)
+    // With the cost of all routes for a unit of demand. What is above a limit may save
+    // so many times as much in the price of uneven routes.
+    LimitPrices(double cost_by_demand, double uneven, double target_fit)
         : ranges_{{
-              {cost_by_demand, 1e-6, 1e12},
+              {cost_by_demand * uneven, 1e-6, 1e12},
               // To work a little longer on a route costs at first a few times the
               // driving saved.
-              {3.0, 1e-3, 1e6},
+              {3.0 * uneven, 1e-3, 1e6},
           }},
           wanted_(target_fit * kWindow) {}
 

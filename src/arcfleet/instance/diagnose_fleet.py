@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.instance.operations import ROUTE_LIMITS
-from arcfleet.instance.problem import name_links, problem_on
+from arcfleet.instance.problem import in_a_row, name_links, problem_on
 from arcfleet.instance.round_trips import RoundTrips, round_trips
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def fleet_problems(instance: Instance) -> list[Problem | None]:
     """Find what the numbers of vehicles contradict, without a look at the streets."""
     return [
         *_route_problems(instance),
-        _too_many_routes(instance),
+        _too_many_routes(instance) or _too_few_vehicles(instance),
         _exact_fleet(instance),
         _stuck_in_exact_fleet(instance),
         _capacity_too_small(instance) if instance.vehicles else None,
@@ -196,12 +196,9 @@ def _oversized(instance: Instance, links: Sequence[int]) -> Problem | None:
 
 def _route_problems(instance: Instance) -> list[Problem | None]:
     """Find pinned or locked streets that no vehicle can serve on one route."""
-    pinned: dict[int, list[int]] = defaultdict(list)
-    for pin in instance.pins:
-        pinned[pin.route].append(pin.link)
+    pinned = _pinned_routes(instance)
     found: list[Problem | None] = []
     for lock in instance.locks:
-        pinned.pop(lock.route, None)  # they agree, as the instance has checked
         links = [link for link, _ in lock.services]
         wrong_way = [
             i for i, reverse in lock.services if reverse and instance.links[i].one_way
@@ -281,21 +278,96 @@ def _too_many_routes(instance: Instance) -> Problem | None:
     )
 
 
+def _too_few_vehicles(instance: Instance) -> Problem | None:
+    """Find pinned routes that fit the same vehicles, of which there are too few.
+
+    A route takes a vehicle, and those before it move to others where they can: a matching.
+    """
+    pinned = _pinned_routes(instance)
+    fits = {
+        route: [i for i, x in enumerate(instance.fleet) if not _misfit(instance, x, links)]
+        for route, links in pinned.items()
+    }
+    locked = Counter(lock.vehicle for lock in instance.locks)
+    slots = {
+        i: None if vehicle.count is None else vehicle.count - locked[i]
+        for i, vehicle in enumerate(instance.fleet)
+    }
+    taken: dict[int, list[int]] = {i: [] for i in slots}
+    for route in sorted(route for route, types in fits.items() if types):
+        asked: set[int] = set()
+        if _takes_vehicle(route, fits, slots, taken, asked):
+            continue
+        routes = sorted([route, *(other for i in asked for other in taken[i])])
+        names = [repr(instance.fleet[i].name) for i in sorted(asked)]
+        vehicles = f"vehicle{'s' * (len(names) > 1)} {in_a_row(names)}"
+        there = sum(slots[i] or 0 for i in asked)
+        beside = " beside the locked routes" if instance.locks else ""
+        plural = "s" if len(routes) > 1 else ""
+        return problem_on(
+            "pins",
+            sorted(link for each in routes for link in pinned[each]),
+            f"expected a vehicle for every pinned route, got route{plural} "
+            f"{in_a_row([str(each) for each in routes])} for {there} of {vehicles}{beside} "
+            f"(pin fewer streets to {'these routes' if plural else 'this route'} or add "
+            "vehicles)",
+        )
+    return None
+
+
+def _takes_vehicle(
+    route: int,
+    fits: dict[int, list[int]],
+    slots: dict[int, int | None],
+    taken: dict[int, list[int]],
+    asked: set[int],
+) -> bool:
+    """Return whether a route gets a vehicle of a type that was not asked for yet."""
+    for i in fits[route]:
+        if i in asked:
+            continue
+        asked.add(i)
+        most = slots[i]
+        if most is None or len(taken[i]) < most:
+            taken[i].append(route)
+            return True
+        for position, other in enumerate(taken[i]):
+            if _takes_vehicle(other, fits, slots, taken, asked):
+                taken[i][position] = route
+                return True
+    return False
+
+
+def _pinned_routes(instance: Instance) -> dict[int, list[int]]:
+    """Return the links that are pinned to each route that is not locked."""
+    pinned: dict[int, list[int]] = defaultdict(list)
+    for pin in instance.pins:
+        pinned[pin.route].append(pin.link)
+    for lock in instance.locks:
+        pinned.pop(lock.route, None)  # they agree, as the instance has checked
+    return pinned
+
+
 def _exact_fleet(instance: Instance) -> Problem | None:
     size = _fleet_size(instance)
     if not instance.exact_fleet or size is None:
         return None
     locked = {link for lock in instance.locks for link, _ in lock.services}
-    free = [link for link in instance.required if link not in locked]
-    vehicles = size - len(instance.locks)
+    pinned = _pinned_routes(instance)
+    held = locked.union(*pinned.values())
+    free = [link for link in instance.required if link not in held]
+    vehicles = size - len(instance.locks) - len(pinned)
     if vehicles <= len(free) or not instance.required:
         return None
-    beside = " beside the locked routes" if instance.locks else ""
+    names = (("pinned", pinned), ("locked", instance.locks))
+    given = " and ".join(name for name, routes in names if routes)
+    beside = f" beside the {given} routes" if given else ""
+    remedy = "take fewer vehicles" + (" or pin fewer streets" if pinned else "")
     return problem_on(
         "exact-fleet",
         free or instance.required,
         f"expected a street for each of the {vehicles} vehicles of an exact fleet{beside}, "
-        f"got {len(free)} streets (take fewer vehicles)",
+        f"got {len(free)} streets ({remedy})",
     )
 
 

@@ -5,12 +5,11 @@ None of them is imported: what is handed over is asked for its rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import name_hint, whole
+from arcfleet._checks import is_empty, name_hint, nearest_name, whole
 from arcfleet.errors import InstanceError
 from arcfleet.instance.instance import Instance, Link
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LINK_FIELDS = tuple(field.name for field in fields(Link))
+#: Costs and demands, which are whole numbers.
+_WHOLE_FIELDS = tuple(x for x in _LINK_FIELDS if x.endswith(("cost", "demand")))
 
 
 def from_pandas(
@@ -68,7 +69,7 @@ def from_pandas(
         degrees = links.geometry.to_crs(4326)
         links = links.assign(geometry=degrees)  # its column may have another name
     attributes = _listed(attributes)
-    _check_names(links.columns, ("tail", "head", "cost"), "the table of links")
+    _check_ends(links)
     _check_names(links.columns, attributes, "the table of links, as attribute")
     if id is not None:
         _check_names(links.columns, (id,), "the table of links, as id")
@@ -192,6 +193,25 @@ def _listed(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
+def _check_ends(links: Any) -> None:
+    """Raise InstanceError for a table without the columns that every link needs."""
+    known = [str(column) for column in links.columns]
+    missing = [name for name in ("tail", "head", "cost") if name not in known]
+    if not missing:
+        return
+    near = nearest_name(missing[0], known)
+    column = "..." if near is None else repr(near)
+    remedy = f"rename a column, as in table.rename(columns={{{column}: {missing[0]!r}}})"
+    if near is not None:
+        remedy = f"did you mean {near!r}? {remedy}"
+    if hasattr(links, "geometry"):
+        remedy += ", or make the instance of its lines by make_scene(read_map(table), ...)"
+    raise InstanceError(
+        f"expected columns {', '.join(map(repr, missing))} in the table of links, got "
+        f"{', '.join(map(repr, known))}: {remedy}"
+    )
+
+
 def _check_names(columns: Iterable[Any], wanted: Iterable[str], what: str) -> None:
     known = [str(column) for column in columns]
     for name in wanted:
@@ -204,11 +224,11 @@ def _check_names(columns: Iterable[Any], wanted: Iterable[str], what: str) -> No
 
 def _link(row: Mapping[str, Any], where: str, attributes: Sequence[str]) -> Link:
     known = {name: row[name] for name in _LINK_FIELDS if name in row}
-    known = {name: value for name, value in known.items() if not _is_empty(value)}
+    known = {name: value for name, value in known.items() if not is_empty(value)}
     if attributes:
         cells = {name: row.get(name) for name in attributes}
         known["attributes"] = {
-            name: None if _is_empty(value) else value for name, value in cells.items()
+            name: None if is_empty(value) else value for name, value in cells.items()
         }
     if "required" not in known:
         known["required"] = bool(known.get("demand", 0) > 0)
@@ -217,24 +237,21 @@ def _link(row: Mapping[str, Any], where: str, attributes: Sequence[str]) -> Link
     try:
         return Link(**known)
     except (InstanceError, TypeError, NotImplementedError) as error:
-        raise InstanceError(f"{error} ({where})") from error
+        remedy = ""
+        given = [known[name] for name in _WHOLE_FIELDS if name in known]
+        if any(isinstance(x, float) and not x.is_integer() for x in given):
+            remedy = ": round it or take a smaller unit"
+        raise InstanceError(f"{error} ({where}){remedy}") from error
 
 
 def _ids_of(cell: Any) -> Any:
     """Return the ids of a cell: none of an empty one, several of a list."""
-    return () if not isinstance(cell, list | tuple) and _is_empty(cell) else cell
+    return () if not isinstance(cell, list | tuple) and is_empty(cell) else cell
 
 
 def _is_label(label: Any) -> bool:
     """Return whether a label of an index can be an id."""
     return isinstance(label, str | Integral) and label != ""
-
-
-def _is_empty(value: Any) -> bool:
-    """Return whether a cell of a table has no value: None, NaN, NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _rounded(value: Any) -> Any:

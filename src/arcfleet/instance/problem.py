@@ -57,6 +57,11 @@ def problem_on(kind: ProblemKind, links: Sequence[int], message: str) -> Problem
 def name_links(instance: Instance, links: Sequence[int]) -> str:
     """Return the names of links in a row; of many, the first ones and how many more."""
     named = [instance.describe_link(i) for i in links[:MOST_NAMED]]
-    if len(links) > MOST_NAMED:
-        return f"{', '.join(named)} and {len(links) - MOST_NAMED} more"
-    return ", ".join([*named[:-2], " and ".join(named[-2:])])
+    return in_a_row(named, len(links) - len(named))
+
+
+def in_a_row(names: Sequence[str], more: int = 0) -> str:
+    """Return names in a row, and how many more there are."""
+    if more:
+        return f"{', '.join(names)} and {more} more"
+    return ", ".join([*names[:-2], " and ".join(names[-2:])])

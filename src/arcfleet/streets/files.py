@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import is_empty
 from arcfleet._files import reading
 from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
@@ -42,7 +43,7 @@ _KNOWN = (
 
 
 def read_map(
-    path: Path | str,
+    path: Path | str | Any,
     *,
     name: str | None = None,
     streets: StreetRule | None = None,
@@ -53,15 +54,16 @@ def read_map(
 ) -> StreetMap:
     """Read a street map: an OpenStreetMap extract, a pair of CSV files, or lines.
 
-    Lines may be GeoJSON, KML, GPX, GeoPackage or Shapefile, in any coordinate system that
-    the file states. A pair of CSV files is known by its name, anything else by its content.
-    The map is whole: parts that cannot be
-    driven to are in it until `largest_strong_part` cuts them off.
+    Lines may be GeoJSON, KML, GPX, GeoPackage, Shapefile or a GeoDataFrame, in any
+    coordinate system that it states. A pair of CSV files is known by its name, anything
+    else by its content. The map is whole: parts that cannot be driven to are in it until
+    `largest_strong_part` cuts them off.
 
     Parameters
     ----------
     path
-        The file; of a pair either one, or what their names share.
+        The file; of a pair either one, or what their names share. Or a GeoDataFrame, whose
+        columns are those of a file.
     name
         Name of the map; by default the file's name without its suffixes.
     streets
@@ -81,6 +83,16 @@ def read_map(
         files are read as they are.
     """
     check_vehicle(vehicle)
+    if hasattr(path, "geometry"):
+        return map_of_lines(
+            "GeoDataFrame",
+            _rows(path),
+            name=name or "",
+            streets=DRIVABLE_KINDS if streets is None else streets,
+            attribution=attribution or "",
+            id=id,
+            merge_chains=merge_chains,
+        )
     path = Path(path)
     if csv_pair(path) is not None:
         if id is not None:
@@ -136,10 +148,27 @@ def read_map(
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
     """Yield place, tags and coordinates of every line of a file with layers."""
     for row in read_shapes(path):
-        for part in parts_of(row.shape):
-            if part.geom_type == "LineString":
-                points = [list(point) for point in part.coords]
-                yield f"in feature {row.number - 1}", _tags(row.values), points
+        for points in _points(row.shape):
+            yield f"in feature {row.number - 1}", _tags(row.values), points
+
+
+def _rows(frame: Any) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield place, tags and coordinates of every line of a GeoDataFrame."""
+    shapes = frame.geometry if frame.crs is None else frame.geometry.to_crs(4326)
+    columns = frame.drop(columns=frame.geometry.name)
+    names = [str(name) for name in columns.columns]
+    rows = columns.itertuples(index=False, name=None)
+    for number, (values, shape) in enumerate(zip(rows, shapes, strict=True)):
+        tags = {key: x for key, x in zip(names, values, strict=True) if not is_empty(x)}
+        for points in _points(shape):
+            yield f"in row {number}", _tags(tags), points
+
+
+def _points(shape: Any) -> Iterator[list[list[float]]]:
+    """Yield the points of each line of a shape."""
+    for part in parts_of(shape):
+        if part.geom_type == "LineString":
+            yield [list(point) for point in part.coords]
 
 
 def _tags(values: Mapping[str, Any]) -> dict[str, Any]:
