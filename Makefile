@@ -52,12 +52,12 @@ unit: setup
 # Packages beneath these are the latest, so their own deprecation warnings are no errors.
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m tools.requirements --lowest bounds plot maps sheets neural \
+	.venv-lowest/bin/python -m tools.requirements --lowest bounds plot maps sheets neural cluster \
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
 	    cmake ninja geopandas hypothesis networkx pypdf pyproj pytest pytest-timeout \
-	    pytest-xdist tensorboard xmlschema
+	    pytest-xdist PyYAML tensorboard xmlschema
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
 	.venv-lowest/bin/pytest -n 2 -q -W default -W ignore::DeprecationWarning \
 	    --ignore tests/docs --ignore tests/streets/test_osmnx_graph.py
@@ -98,7 +98,7 @@ core: .venv/core
 # by name: installing the package again would build it again.
 .venv/ready: .venv/core
 	$(PIP) torch
-	$(BIN)/python -m tools.requirements neural docs test > .venv/requirements.txt
+	$(BIN)/python -m tools.requirements neural cluster docs test > .venv/requirements.txt
 	$(PIP) -r .venv/requirements.txt
 	touch $@
 

@@ -94,7 +94,8 @@ def test_the_stable_names_are_pinned() -> None:
         (arcfleet.bound, "instance stop seconds seed progress"),
         (
             arcfleet.solve_many,
-            "instances method stop seconds params seed workers progress model device",
+            "instances method stop seconds params seed workers progress model device "
+            "executor",
         ),
         (arcfleet.plot, "instance solution path title ax"),
         (arcfleet.from_pandas, "links depot capacity nodes id attributes more"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,13 @@ from arcfleet.methods import (
     solve,
 )
 from arcfleet.search.stop import copied
-from arcfleet.workers import TaskFailure, child_seed, run_tasks
+from arcfleet.workers import (
+    PROCESSES,
+    TaskFailure,
+    check_workers,
+    child_seed,
+    run_tasks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,8 +37,6 @@ if TYPE_CHECKING:
     from arcfleet.neural.model import Model
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result, StopRule
-
-MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +87,11 @@ def solve_many(
     seconds: float | None = None,
     params: object = None,
     seed: int = 0,
-    workers: int = 1,
+    workers: int | None = None,
     progress: BatchProgressCallback | None = None,
     model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
+    executor: str = PROCESSES,
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
 
@@ -116,11 +122,14 @@ def solve_many(
         Seed of all instances; instance i is solved with `child_seed(seed, i)`,
         which its Result states.
     workers
-        Number of processes; 1 works in the calling one. For a learned method, threads.
+        Number of processes; 1, the default, works in the calling one. For a learned
+        method, threads. With Ray the most cores to use; by default all of the cluster.
     progress
         Callback, called whenever an instance is finished.
     model, device
         Model and device of a learned method, as `solve` takes them.
+    executor
+        "processes" of this machine, or "ray" for those of a Ray cluster.
 
     Returns
     -------
@@ -134,15 +143,8 @@ def solve_many(
     FileError
         If the model file is not one or is corrupt.
     """
-    chosen = find_method(method)
-    rule = chosen_stop(chosen, stop, seconds)
-    settings = chosen_settings(chosen, params)
-    seed, workers = whole(seed), whole(workers)
-    check_whole_number("seed", seed, 0, 2**64 - 1)
-    check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):
         raise OptionError("expected several instances, got one: put it into a list")
-    loaded = load_for_method(chosen, model, device)
     given = list(instances)
     names = [x.name if isinstance(x, Instance) else str(x) for x in given]
     outcomes: dict[int, Result | Failure] = {}
@@ -162,50 +164,129 @@ def solve_many(
                 )
             )
 
+    solve_each(
+        ((position, partial(as_instance, source)) for position, source in enumerate(given)),
+        setup(method, stop, seconds, params, seed, model, device),
+        workers=workers,
+        executor=executor,
+        count=len(given),
+        finished=finish,
+    )
+    late = "interrupted before it was begun"
+    return [
+        outcomes.get(position) or Failure(instance=name, message=late)
+        for position, name in enumerate(names)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """How each of many instances is solved."""
+
+    method: Method
+    stop: StopRule
+    settings: Any
+    seed: int  # of all; instance i has its child number i
+    loaded: LoadedModel | None
+
+
+def setup(
+    method: str | Method = "auto",
+    stop: StopRule | None = None,
+    seconds: float | None = None,
+    params: object = None,
+    seed: int = 0,
+    model: Path | str | LoadedModel | Model | None = None,
+    device: str = "auto",
+) -> Setup:
+    """Return how to solve, from arguments as `solve_many` takes them."""
+    chosen = find_method(method)
+    rule = chosen_stop(chosen, stop, seconds)
+    settings = chosen_settings(chosen, params)
+    seed = whole(seed)
+    check_whole_number("seed", seed, 0, 2**64 - 1)
+    return Setup(
+        method=chosen,
+        stop=rule,
+        settings=settings,
+        seed=seed,
+        loaded=load_for_method(chosen, model, device),
+    )
+
+
+def solve_each(
+    sources: Iterable[tuple[int, Callable[[], Instance]]],
+    how: Setup,
+    *,
+    workers: int | None,
+    executor: str,
+    count: int,
+    finished: Callable[[int, Result | TaskFailure], None],
+) -> None:
+    """Solve instances by their positions, and report each as it ends.
+
+    Parameters
+    ----------
+    sources
+        Position of each instance, of which its seed depends, and the function that reads
+        it.
+    how
+        Method, stop rule, settings, seed and model.
+    workers, executor
+        As in `solve_many`.
+    count
+        Number of instances, which need no more workers.
+    finished
+        Callback with the position and the outcome; not called for what Ctrl-C left out.
+    """
+    workers = None if workers is None else whole(workers)
+    check_workers(workers, executor)
     positions: list[int] = []  # of the jobs: what cannot be read becomes none
 
     def readable() -> Iterator[tuple[int, Instance]]:
-        for position, source in enumerate(given):
+        for position, source in sources:
             try:
-                instance = as_instance(source)
-                require_operations(chosen, instance)
+                instance = source()
+                require_operations(how.method, instance)
             except ArcfleetError as error:
-                finish(position, TaskFailure(message=str(error)))
+                finished(position, TaskFailure(message=str(error)))
                 continue
             yield position, instance
 
     def jobs() -> Iterator[_Job]:
         for position, instance in readable():
             positions.append(position)
-            own = copied(rule)
-            yield _Job(instance, chosen, own, settings, child_seed(seed, position))
+            seed = child_seed(how.seed, position)
+            yield _Job(instance, how.method, copied(how.stop), how.settings, seed)
 
-    if loaded is None:
-        if workers > 1:
-            _check_sendable(chosen, rule, settings)
+    if how.loaded is None:
+        if executor == PROCESSES and (workers or 1) > 1:
+            _check_sendable(how.method, how.stop, how.settings)
         run_tasks(
             _solve_job,
             jobs(),
-            workers=min(workers, max(len(given), 1)),
-            finished=lambda number, outcome: finish(positions[number], outcome),
+            workers=None if workers is None else min(workers, max(count, 1)),
+            executor=executor,
+            finished=lambda number, outcome: finished(positions[number], outcome),
         )
-    else:
-        from arcfleet.neural.solver import solve_in_batches
+        return
+    if executor != PROCESSES:
+        raise OptionError(
+            f"expected executor {PROCESSES!r} for method {how.method.name!r}, which solves "
+            f"batches in the calling process, got {executor!r}: give each machine a part "
+            "of the instances"
+        )
+    from arcfleet.neural.solver import solve_in_batches
 
-        solve_in_batches(
-            readable(),
-            loaded=loaded,
-            method=chosen.name,
-            stop=rule,
-            seed=seed,
-            workers=workers,
-            finished=finish,
-        )
-    late = "interrupted before it was begun"
-    return [
-        outcomes.get(position) or Failure(instance=name, message=late)
-        for position, name in enumerate(names)
-    ]
+    solve_in_batches(
+        readable(),
+        loaded=how.loaded,
+        method=how.method.name,
+        stop=how.stop,
+        seed=how.seed,
+        workers=workers or 1,
+        finished=finished,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import pytest
 
 import arcfleet
 import arcfleet.datasets
+from arcfleet.batch_file import PlanLine
 from arcfleet.instance.operations import Facility, Lock, Vehicle
 from arcfleet.solution.json_solution import format_json_solution
 from arcfleet.solution.solution import FacilityVisit
@@ -101,6 +102,10 @@ def test_the_fields_of_json_lines_are_listed(what: str, file: str) -> None:
         first = json.loads(next(lines))
     renamed = {"judged": "verified"}
     assert fields(what) == {renamed.get(name, name) for name in first} - {"format"}
+
+
+def test_the_fields_of_plan_lines_are_listed() -> None:
+    assert fields("a plan line") == set(PlanLine.__dataclass_fields__)
 
 
 def test_the_stable_names_are_listed() -> None:

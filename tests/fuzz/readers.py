@@ -591,6 +591,53 @@ def _read_series(path: Path) -> object:
     return read_series([path.parent], path.stem)
 
 
+def _plan_lines(folder: Path) -> list[Sample]:
+    from arcfleet.batch import setup
+    from arcfleet.batch_file import solve_to_file
+    from arcfleet.datasets.shards import Shard
+    from arcfleet.search.stop import Stop
+
+    files = [DATA / "small.dat", folder / "none.dat", DATA / "ring.dat"]
+    how = setup(stop=Stop(iterations=5))
+    solve_to_file(files, folder / "lines.jsonl", how, shard=Shard(1, 1))
+    return [from_folder(folder, "lines.jsonl", _STORED)]
+
+
+def _label_lines(folder: Path) -> list[Sample]:
+    from arcfleet.datasets.labels import label_part
+    from arcfleet.datasets.make import make_dataset
+    from arcfleet.datasets.shards import Shard
+
+    dataset = make_dataset(folder / "some.npz", "task20", count=3)
+    label_part(
+        dataset,
+        folder / "lines.jsonl",
+        Shard(1, 1),
+        method="ruin-recreate",
+        iterations=200_000,
+        seed=0,
+        workers=1,
+        executor="processes",
+        progress=None,
+    )
+    (folder / "some.npz").unlink()
+    return [from_folder(folder, "lines.jsonl", _STORED)]
+
+
+def _read_part(path: Path) -> object:
+    from arcfleet.batch_file import PLAN_PARTS
+    from arcfleet.datasets.labels import LABEL_PARTS, write_merged_labels
+    from arcfleet.datasets.shards import merge
+    from arcfleet.datasets.store import format_in, write_store
+
+    out = path.with_name("out.npz")
+    if format_in(path) == LABEL_PARTS.form.name:
+        return write_merged_labels(out, merge([path], LABEL_PARTS))
+    merged = merge([path], PLAN_PARTS)
+    write_store(out, PLAN_PARTS.form, merged.identity, merged.records)
+    return merged
+
+
 def _metrics(folder: Path) -> list[Sample]:
     from arcfleet.neural.train.run import METRICS, MetricLine
 
@@ -745,6 +792,8 @@ READERS = {
         Reader("labels", _labels, _read_labels),
         Reader("bench-lines", _runs, _read_runs),
         Reader("series-lines", _series, _read_series),
+        Reader("plan-lines", _plan_lines, _read_part),
+        Reader("label-lines", _label_lines, _read_part),
         Reader("metrics-lines", _metrics, _read_metrics),
         Reader("suites", _suites, _read_suite),
         Reader("configs", _configs, _read_config),

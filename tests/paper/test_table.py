@@ -13,7 +13,7 @@ from arcfleet.errors import ArcfleetError, FileError, FormatWarning, OptionError
 from arcfleet.methods import solve
 from arcfleet.paper import generalise, measure, pareto, reports, runtime, table
 from arcfleet.paper.commands import Watch
-from arcfleet.paper.measure import MeasureConfig, RowsConfig, Selection
+from arcfleet.paper.measure import MeasureConfig, Selection
 from arcfleet.paper.report import Report
 from arcfleet.paper.rows import TABLE_ROWS
 from arcfleet.search.stop import Stop
@@ -43,9 +43,9 @@ def config(
     batch: int | None = None,
     device: str = "cpu",
     **selection: Any,
-) -> RowsConfig:
+) -> table.Config:
     files = (str(folder / "tiny.safetensors"),) if models is None else models
-    return RowsConfig(
+    return table.Config(
         sets=tuple(folder / f"{name}.npz" for name in sets),
         out=out,
         selection=Selection(rows=rows, models=files, **selection),
@@ -54,7 +54,7 @@ def config(
     )
 
 
-def made(what: RowsConfig, notes: list[str] | None = None) -> Report:
+def made(what: table.Config, notes: list[str] | None = None) -> Report:
     return table.run(what, Watch() if notes is None else Watch(note=notes.append))
 
 
@@ -236,7 +236,7 @@ def test_wrong_inputs_are_named_before_anything_is_made(
         made(config(folder, tmp_path / "file", "ps"))
     bare = tmp_path / "bare.npz"
     shutil.copy(folder / "task20-test.npz", bare)
-    unlabelled = RowsConfig(sets=(bare,), out=out, figures=False)
+    unlabelled = table.Config(sets=(bare,), out=out, figures=False)
     with pytest.raises(FileError, match="expected labels to compare with, found none"):
         generalise.run(generalise.Config(comparison=unlabelled), Watch())
     assert not out.exists()
@@ -277,7 +277,7 @@ def test_labels_name_the_training_of_a_model(folder: Path, tmp_path: Path) -> No
 
 def test_quick_comparisons_with_figures(tmp_path: Path) -> None:
     """Every command that compares rows, from nothing but synthetic streets."""
-    rows = RowsConfig(out=tmp_path, quick=True, measure=MeasureConfig(device="cpu"))
+    rows = table.Config(out=tmp_path, quick=True, measure=MeasureConfig(device="cpu"))
     done = {
         "table": table.run(rows, Watch()),
         "runtime": runtime.run(rows, Watch()),

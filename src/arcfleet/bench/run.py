@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet.bench.compare import checking_seconds
 from arcfleet.bench.machine import commit, machine, warn_of_reused
 from arcfleet.bounds import bound
+from arcfleet.datasets.shards import PartForm, identity_of
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError, UnsolvableError
 from arcfleet.instance.files import read
 from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
 from arcfleet.search.stop import StopSince
 from arcfleet.solution.checker import check
-from arcfleet.workers import TaskFailure, run_tasks
+from arcfleet.workers import PROCESSES, TaskFailure, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.bench.suite import Suite, SuiteInstance
+    from arcfleet.datasets.shards import Shard
     from arcfleet.instance import Instance
     from arcfleet.methods import Method
     from arcfleet.neural.solver import LoadedModel
@@ -103,9 +107,32 @@ def _upgrade(facts: dict[str, Any]) -> dict[str, Any]:
 RUNS = LineFormat("arcfleet-run-1", Record, "a run of `arcfleet bench`", _upgrade)
 
 
-def open_runs(path: Path) -> Store[Record]:
-    """Open a file of runs for adding, or raise FileError if it holds something else."""
-    return Store(path, RUNS)
+RUN_PARTS = PartForm(RUNS, lambda x: [x.key], lambda x: x.key, "runs", has_identity=False)
+
+
+def open_runs(path: Path, identity: Mapping[str, object] | None = None) -> Store[Record]:
+    """Open a file of runs for adding, or raise FileError if it holds something else.
+
+    `identity` is that of a part; the file of all runs has none.
+    """
+    return Store(path, RUNS, identity or {})
+
+
+def part_of(
+    runs: Sequence[Run], shard: Shard, suite: str
+) -> tuple[list[Run], dict[str, object]]:
+    """Return the runs of a part, and the identity of its file."""
+    keys = json.dumps(sorted(run.key for run in runs)).encode()
+    common = {
+        "suite": suite,
+        "methods": sorted({run.key.method for run in runs}),
+        "time_limits": sorted({run.key.time_limit for run in runs}),
+        "seeds": len({run.key.seed for run in runs}),
+        "stop_at_reference": any(run.key.stop_at_reference for run in runs),
+        "runs": {"count": len(runs), "sha256": hashlib.sha256(keys).hexdigest()},
+    }
+    mine = shard.tasks(runs)
+    return mine, identity_of(shard, len(mine), common)
 
 
 def latest(records: Iterable[Record]) -> dict[RunKey, Record]:
@@ -172,11 +199,12 @@ def run_benchmark(
     runs: Iterable[Run],
     store: Store[Record],
     *,
-    workers: int = 1,
+    workers: int | None = None,
     finished: Callable[[Record], None] | None = None,
     model: Path | None = None,
     device: str = "auto",
     bound_seconds: float | None = None,
+    executor: str = PROCESSES,
 ) -> None:
     """Make the runs, each on one thread, and add each to the store as it ends.
 
@@ -217,6 +245,8 @@ def run_benchmark(
             started.append(run)
             method = find_method(run.key.method)
             model_file = files.get(method.model_type or "")
+            if isinstance(model_file, Path):  # workers have other working directories
+                model_file = model_file.absolute()
             yield _Job(
                 run, method, found.instance, found.seconds, *here, model_file, device
             )
@@ -227,7 +257,7 @@ def run_benchmark(
         elif isinstance(outcome, TaskFailure) and not outcome.interrupted:
             keep(failed(started[number], outcome.message))
 
-    run_tasks(_run_job, jobs(), workers=workers, finished=take)
+    run_tasks(_run_job, jobs(), workers=workers, finished=take, executor=executor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
     Command,
+    add_executor,
+    add_shard,
     add_shared,
     names,
     option,
@@ -37,8 +39,8 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--time", text, seconds, "S", nargs="+", default=[1.0])
     text = "number of seeds, from 0 to N-1"
     option(parser, "--seeds", text, positive_number, "N", default=1)
-    text = "number of runs at a time, at most one per idle core"
-    option(parser, "--workers", text, positive_number, "N", default=1)
+    add_shard(parser, "make a part of the runs")
+    add_executor(parser, "number of runs at a time, at most one per idle core")
     text = "end a run at the reference cost if that is proven optimal"
     option(parser, "--stop-at-reference", text)
     text = "draw anytime curves into PREFIX-anytime.png"
@@ -49,15 +51,21 @@ def _options(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    from arcfleet._checks import check_whole_number
-    from arcfleet.batch import MOST_WORKERS
-    from arcfleet.bench.run import latest, open_runs, plan_runs, run_benchmark, runs_left
+    from arcfleet.bench.run import (
+        latest,
+        open_runs,
+        part_of,
+        plan_runs,
+        run_benchmark,
+        runs_left,
+    )
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
     from arcfleet.bounds.run import require_highs
     from arcfleet.methods import find_method, load_for_methods
+    from arcfleet.workers import check_workers
 
-    check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
+    check_workers(options.workers, options.executor, name="--workers")
     picture = _picture(options)
     if options.bound is not None:
         require_highs()
@@ -71,7 +79,10 @@ def _run(options: Namespace) -> int:
         options.seeds,
         stop_at_reference=options.stop_at_reference,
     )
-    with open_runs(options.out) as store:
+    identity = None
+    if options.shard is not None:
+        runs, identity = part_of(runs, options.shard, suite.name)
+    with open_runs(options.out, identity) as store:
         left = runs_left(runs, store)
         # Runs differ in length: even one of no time takes some.
         weights = {run.key: run.key.time_limit + 0.01 for run in left}
@@ -89,7 +100,8 @@ def _run(options: Namespace) -> int:
             run_benchmark(
                 left,
                 store,
-                workers=min(options.workers, max(len(left), 1)),
+                workers=options.workers and min(options.workers, max(len(left), 1)),
+                executor=options.executor,
                 finished=finished,
                 model=options.model,
                 device=options.device,
@@ -183,6 +195,8 @@ examples:
   arcfleet bench quick --out out/quick.jsonl
   arcfleet bench egl --methods ruin-recreate,ps-ellipse --time 0.5 5 --seeds 3 \\
       --workers 2 --out out/egl.jsonl --plot out/egl
+  arcfleet bench egl --seeds 10 --shard 3/10 --out parts/3.jsonl
+  arcfleet merge egl.jsonl parts/*.jsonl
 
 Public instances are read from the folder carplib below $ARCFLEET_SHARED. The same command
 resumes after Ctrl-C or a kill; runs that FILE had before get no bound. FILE does not record

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
     Command,
+    add_executor,
+    add_shard,
     add_shared,
     file_argument,
     number_up_to,
     option,
     positive_number,
 )
-from arcfleet.cli.output import add_plot, check_plot, print_either
+from arcfleet.cli.output import add_plot, check_plot, count_of, print_either
 from arcfleet.cli.progress import count_progress
-from arcfleet.errors import ArcfleetError
+from arcfleet.errors import ArcfleetError, OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -60,9 +62,12 @@ def _label_options(parser: ArgumentParser) -> None:
     option(parser, "--iterations", text, positive_number, "N", required=True)
     text, usual = "method to solve with", LABEL_METHODS[0]
     option(parser, "--method", text, choices=LABEL_METHODS, default=usual)
-    text = "labels to write (default: FILE with .npz replaced by .labels.npz)"
+    text = "labels to write (default: FILE with .npz replaced by .labels.npz); with --shard"
+    text += " JSON lines"
     parser.add_argument("-o", "--out", type=Path, metavar="LABELS", help=text)
-    add_shared(parser, "seed", "workers", "quiet", "json")
+    add_shard(parser, "label a part of the instances")
+    add_executor(parser, "number of processes")
+    add_shared(parser, "seed", "quiet", "json")
 
 
 def _info_options(parser: ArgumentParser) -> None:
@@ -117,6 +122,8 @@ def _label(options: Namespace) -> int:
     from arcfleet.datasets.labels import label_dataset
 
     dataset = Dataset.open(options.dataset)
+    if options.shard is not None:
+        return _label_part(options, dataset)
     with _interruptible(), count_progress("labels", hidden=options.quiet) as bar:
         labels = label_dataset(
             dataset,
@@ -125,11 +132,37 @@ def _label(options: Namespace) -> int:
             iterations=options.iterations,
             seed=options.seed,
             workers=options.workers,
+            executor=options.executor,
             progress=bar,
         )
     mean = float(labels.cost.mean())
     facts = {"file": str(labels.path), "labels": len(labels), "mean_cost": mean}
     text = f"{labels.path}: {len(labels)} labels, mean cost {mean:.1f}"
+    print_either(options, facts, text)
+    return 0
+
+
+def _label_part(options: Namespace, dataset: Dataset) -> int:
+    from arcfleet.datasets.labels import label_part
+
+    if options.out is None:
+        raise OptionError(
+            "expected --out FILE beside --shard, got none: name a file for it"
+        )
+    with _interruptible(), count_progress("labels", hidden=options.quiet) as bar:
+        count = label_part(
+            dataset,
+            options.out,
+            options.shard,
+            method=options.method,
+            iterations=options.iterations,
+            seed=options.seed,
+            workers=options.workers,
+            executor=options.executor,
+            progress=bar,
+        )
+    facts = {"file": str(options.out), "shard": str(options.shard), "labels": count}
+    text = f"{options.out}: {count_of(count, 'label')} of part {options.shard}"
     print_either(options, facts, text)
     return 0
 
@@ -199,6 +232,8 @@ The same command resumes after Ctrl-C or a kill.
             epilog="""\
 example:
   arcfleet dataset label task20-train.npz --iterations 5000 --workers 2
+  arcfleet dataset label task20-train.npz --iterations 5000 --shard 3/10 -o parts/3.jsonl
+  arcfleet merge task20-train.labels.npz parts/*.jsonl
 
 The same command resumes after Ctrl-C or a kill.
 """,

@@ -28,6 +28,7 @@ from arcfleet.cli.output import note
 from arcfleet.cli.paper import PAPER
 from arcfleet.cli.scene import SCENE
 from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
+from arcfleet.cli.solve_many import MERGE, SOLVE_MANY
 from arcfleet.cli.time_limit import process_start
 from arcfleet.cli.train import TRAIN
 from arcfleet.errors import ArcfleetError, OptionError
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
 
 #: Every command, in the groups of `arcfleet --help`.
 GROUPS: dict[str, tuple[Command, ...]] = {
-    "plan routes": (SOLVE, EDIT, DIFF, COMPARE, SHOW, CHECK, BOUND, METHODS),
+    "plan routes": (SOLVE, SOLVE_MANY, EDIT, DIFF, COMPARE, SHOW, CHECK, BOUND, METHODS),
     "maps and data": (MAP, SCENE, INFO, CONVERT, DATASET),
     "the learned solver": (TRAIN, MODEL),
     "measuring": (BENCH,),
+    "many machines": (MERGE,),
 }
 if HAS_PAPER:
     GROUPS["the paper"] = (PAPER,)

@@ -35,9 +35,12 @@ from typing import (
 )
 
 from arcfleet._checks import nearest_name
+from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from arcfleet.datasets.shards import Shard
 
 Config = TypeVar("Config")
 
@@ -433,6 +436,16 @@ def names(text: str) -> list[str]:
     return [name for part in text.split(",") if (name := part.strip())]
 
 
+def shard(text: str) -> Shard:
+    """Parse a part such as 3/10, for argparse."""
+    from arcfleet.datasets.shards import Shard
+
+    try:
+        return Shard.parse(text)
+    except OptionError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 _PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
     int: (whole_number, "N"),
     float: (number, "X"),
@@ -493,3 +506,19 @@ def add_shared(parser: Any, *shared: str) -> None:
             option(parser, f"--{name}", text, value[0], value[1], default=value[2])
         else:
             option(parser, f"--{name}", text)
+
+
+def add_executor(parser: Any, text: str) -> None:
+    """Add --workers and --executor."""
+    from arcfleet.workers import EXECUTORS, PROCESSES
+
+    text += ", 1 by default; with ray the most cores, all of the cluster by default"
+    option(parser, "--workers", text, positive_number, "N")
+    text = "where the work is done: processes of this machine, or a Ray cluster"
+    option(parser, "--executor", text, choices=EXECUTORS, default=PROCESSES)
+
+
+def add_shard(parser: Any, text: str) -> None:
+    """Add --shard."""
+    text += ", as in 3/10 for the third of ten parts; `arcfleet merge` joins their files"
+    option(parser, "--shard", text, shard, "I/N")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli.changes import add_changes, changed, note_unwritten
 from arcfleet.cli.options import (
@@ -71,12 +71,17 @@ def _solve_options(parser: ArgumentParser) -> None:
     stop = parser.add_argument_group(
         "stop rule (default: the method's own; ruin-recreate 5 s, or 10 ms for each street)"
     )
-    option(stop, "--time", "end after S seconds, with all files written", seconds, "S")
-    option(stop, "--iterations", "stop after N iterations", positive_number, "N")
-    text = "stop after N iterations without improvement"
-    option(stop, "--no-improvement", text, positive_number, "N")
+    add_limits(stop, "end after S seconds, with all files written")
     option(stop, "--target", "stop at a plan of this cost", whole_number, "COST")
     add_plan_files(parser)
+
+
+def add_limits(parser: Any, time: str) -> None:
+    """Add the limits of a search that any instance may have."""
+    option(parser, "--time", time, seconds, "S")
+    option(parser, "--iterations", "stop after N iterations", positive_number, "N")
+    text = "stop after N iterations without improvement"
+    option(parser, "--no-improvement", text, positive_number, "N")
 
 
 def _solve(options: Namespace) -> int:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import contextlib
 import io
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -17,22 +18,30 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from arcfleet.datasets.array_file import small_integers
+from arcfleet.datasets.shards import PartForm, identity_of
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError, FileError
-from arcfleet.workers import TaskFailure, run_tasks
+from arcfleet.workers import PROCESSES, TaskFailure, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from arcfleet.datasets.array_file import Array
+    from arcfleet.datasets.shards import Shard
     from arcfleet.search.stop import ProgressCallback
 
     Arrays = dict[str, Array]
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
+
+#: What numpy and base64 raise of bytes that are no array.
+_NOT_ARRAYS = (
+    *(ValueError, KeyError, TypeError, MemoryError, OverflowError, SyntaxError),
+    *(tokenize.TokenError, binascii.Error),
+)
 
 #: Takes the number of instances done and the number of all.
 CountCallback = Callable[[int, int], None]
@@ -46,6 +55,15 @@ class Chunk:
     arrays: dict[str, str]  # arrays by name: the bytes of an .npy file each, in base 64
 
 
+CHUNKS = "arcfleet-chunks-1"
+CHUNK_PARTS = PartForm(
+    LineFormat(CHUNKS, Chunk, "a part of labels"),
+    lambda x: [x.first],
+    lambda x: x.first,
+    "chunks",
+)
+
+
 def make_in_chunks(
     path: Path,
     identity: Mapping[str, object],
@@ -57,8 +75,9 @@ def make_in_chunks(
     size: int,
     what: str,
     error: type[ArcfleetError],
-    workers: int,
+    workers: int | None,
     progress: CountCallback | None,
+    executor: str = PROCESSES,
     during: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> None:
     """Make the chunks that a store beside a file lacks, and write the file of all.
@@ -69,23 +88,20 @@ def make_in_chunks(
     """
     store = _open(path, identity, count, size, what)
     try:
-        kept = {chunk.first for chunk in store.records}
-        left = [first for first in range(0, count, size) if first not in kept]
-
-        def tell() -> None:
-            if progress is not None:
-                progress(sum(min(size, count - x.first) for x in store.records), count)
-
-        def keep(number: int, arrays: Arrays) -> None:
-            texts = {name: _encode(values) for name, values in arrays.items()}
-            store.add(Chunk(first=left[number], arrays=texts))
-            tell()
-
-        tell()
-        jobs = [job(first, min(first + size, count)) for first in left]
         with during():
-            run_all(function, jobs, keep, workers=workers, error=error)
-        write(_joined(store))
+            _make_missing(
+                store,
+                range(0, count, size),
+                function,
+                job,
+                count=count,
+                size=size,
+                error=error,
+                workers=workers,
+                executor=executor,
+                progress=progress,
+            )
+        write(joined(store.records, store.path))
         store.remove()
     except BaseException:
         if store.records:
@@ -95,13 +111,84 @@ def make_in_chunks(
         raise
 
 
+def make_part(
+    path: Path,
+    identity: Mapping[str, object],
+    shard: Shard,
+    function: Callable[[Job, ProgressCallback], Arrays],
+    job: Callable[[int, int], Job],
+    *,
+    count: int,
+    size: int,
+    what: str,
+    error: type[ArcfleetError],
+    workers: int | None,
+    executor: str,
+    progress: CountCallback | None,
+) -> int:
+    """Make the chunks of one part into a store, and return the number of their instances.
+
+    Arguments are those of `make_in_chunks`.
+    """
+    firsts = shard.tasks(range(0, count, size))
+    common = {**identity, "count": count, "chunk": size}
+    form = LineFormat(CHUNKS, Chunk, what)
+    with Store(path, form, identity_of(shard, len(firsts), common)) as store:
+        _make_missing(
+            store,
+            firsts,
+            function,
+            job,
+            count=count,
+            size=size,
+            error=error,
+            workers=workers,
+            executor=executor,
+            progress=progress,
+        )
+    return sum(min(size, count - first) for first in firsts)
+
+
+def _make_missing(
+    store: Store[Chunk],
+    firsts: Sequence[int],
+    function: Callable[[Job, ProgressCallback], Arrays],
+    job: Callable[[int, int], Job],
+    *,
+    count: int,
+    size: int,
+    error: type[ArcfleetError],
+    workers: int | None,
+    executor: str,
+    progress: CountCallback | None,
+) -> None:
+    """Make the chunks that a store lacks, of those that begin at `firsts`."""
+    kept = {chunk.first for chunk in store.records}
+    left = [first for first in firsts if first not in kept]
+    total = sum(min(size, count - first) for first in firsts)
+
+    def tell() -> None:
+        if progress is not None:
+            progress(sum(min(size, count - x.first) for x in store.records), total)
+
+    def keep(number: int, arrays: Arrays) -> None:
+        texts = {name: _encode(values) for name, values in arrays.items()}
+        store.add(Chunk(first=left[number], arrays=texts))
+        tell()
+
+    tell()
+    jobs = [job(first, min(first + size, count)) for first in left]
+    run_all(function, jobs, keep, workers=workers, error=error, executor=executor)
+
+
 def run_all(
     function: Callable[[Job, ProgressCallback], Outcome],
     jobs: Sequence[Job],
     keep: Callable[[int, Outcome], None],
     *,
-    workers: int,
+    workers: int | None,
     error: type[ArcfleetError] = ArcfleetError,
+    executor: str = PROCESSES,
 ) -> None:
     """Run jobs over processes and keep each outcome, with the number of its job, at once.
 
@@ -119,7 +206,8 @@ def run_all(
             keep(number, outcome)
             done += 1
 
-    run_tasks(function, jobs, workers=max(1, min(workers, len(jobs))), finished=finished)
+    workers = None if workers is None else max(1, min(workers, len(jobs)))
+    run_tasks(function, jobs, workers=workers, finished=finished, executor=executor)
     if failures and not failures[0].interrupted:
         raise error(failures[0].message)
     if done < len(jobs):
@@ -138,18 +226,19 @@ def remove_leftover(
 def _open(
     path: Path, identity: Mapping[str, object], count: int, size: int, what: str
 ) -> Store[Chunk]:
-    form = LineFormat("arcfleet-chunks-1", Chunk, what)
+    form = LineFormat(CHUNKS, Chunk, what)
     return Store(store_path(path), form, {**identity, "count": count, "chunk": size})
 
 
-def _joined(store: Store[Chunk]) -> Arrays:
-    """Return the arrays of all chunks, one after the other."""
-    chunks = sorted(store.records, key=lambda chunk: chunk.first)
+def joined(chunks: Iterable[Chunk], path: Path) -> Arrays:
+    """Return the arrays of all chunks, those of a file, one after the other."""
+    chunks = sorted(chunks, key=lambda chunk: chunk.first)
     try:
         parts = [{name: _decode(x) for name, x in c.arrays.items()} for c in chunks]
-    except (ValueError, binascii.Error) as error:
-        raise FileError(store.path, "expected arrays, found others: delete it") from error
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        names = parts[0] if parts else {}
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+    except _NOT_ARRAYS as error:
+        raise FileError(path, "expected arrays, found others: delete it") from error
 
 
 def store_path(path: Path) -> Path:

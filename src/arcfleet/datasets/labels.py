@@ -22,7 +22,13 @@ from arcfleet.datasets.array_file import (
     starts_of,
     write_array_file,
 )
-from arcfleet.datasets.chunks import make_in_chunks, remove_leftover
+from arcfleet.datasets.chunks import (
+    CHUNK_PARTS,
+    joined,
+    make_in_chunks,
+    make_part,
+    remove_leftover,
+)
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.errors import FileError, OptionError, UnsolvableError
 from arcfleet.instance.diagnose import require_solvable
@@ -32,20 +38,24 @@ from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 from arcfleet.search.run import RunContext
 from arcfleet.search.stop import Stop
 from arcfleet.solution.plan import from_plan
-from arcfleet.workers import child_seed
+from arcfleet.workers import PROCESSES, check_workers, child_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from arcfleet.datasets.chunks import CountCallback
+    from arcfleet.datasets.chunks import Chunk, CountCallback
+    from arcfleet.datasets.shards import Merged, Shard
     from arcfleet.search import ProgressCallback
     from arcfleet.solution import Solution
 
 FORMAT = "arcfleet-labels"
 VERSION = 1
 MADE_BY = "arcfleet dataset label"
+_WHAT = "labels in the making"
+#: Parts of labels; the chunks of data sets in the making are never parts.
+LABEL_PARTS = CHUNK_PARTS
 
 _ARRAYS = ("cost", "num_routes", "route_length", "services")
 
@@ -195,8 +205,9 @@ def label_dataset(
     method: str = "ruin-recreate",
     iterations: int,
     seed: int = 0,
-    workers: int = 1,
+    workers: int | None = None,
     progress: CountCallback | None = None,
+    executor: str = PROCESSES,
 ) -> Labels:
     """Solve every instance and keep the plans in a file beside the data set.
 
@@ -216,10 +227,14 @@ def label_dataset(
     seed
         Seed whose child number i solves instance i.
     workers
-        Number of processes; with more than one, a script must guard its calls by
-        `if __name__ == "__main__":`.
+        Number of processes, 1 by default; with more than one, a script must guard its
+        calls by `if __name__ == "__main__":`. With Ray the most cores to use; by default
+        all of the cluster.
     progress
         Callback that takes the number of instances done and the number of all.
+    executor
+        "processes" of this machine, or "ray" for those of a Ray cluster, whose machines
+        see the data set at the same place.
 
     Raises
     ------
@@ -229,15 +244,96 @@ def label_dataset(
         If a file cannot be read or written, or was made with other arguments.
     """
     path = labels_path(dataset.path) if path is None else Path(path)
+    work = _work(dataset, method, iterations, seed)
+    check_workers(workers, executor)
+    require_npz(path)
+    check_writable(path)
+    facts, size = work.facts, work.size
+    if path.exists():
+        labels = open_labels(path, dataset)
+        require_same_facts(path, labels.facts, facts)
+        remove_leftover(path, facts, count=len(dataset), size=size)
+        return labels
+    make_in_chunks(
+        path,
+        facts,
+        _solve_chunk,
+        work.job,
+        lambda arrays: write_labels(path, facts, arrays),
+        count=len(dataset),
+        size=size,
+        what=_WHAT,
+        error=UnsolvableError,
+        workers=workers,
+        executor=executor,
+        progress=progress,
+    )
+    return open_labels(path, dataset)
+
+
+def label_part(
+    dataset: Dataset,
+    path: Path,
+    shard: Shard,
+    *,
+    method: str,
+    iterations: int,
+    seed: int,
+    workers: int | None,
+    executor: str,
+    progress: CountCallback | None,
+) -> int:
+    """Solve the instances of one part into a file of JSON lines, and return their number.
+
+    Arguments are those of `label_dataset`. The same call resumes.
+    """
+    work = _work(dataset, method, iterations, seed)
+    check_workers(workers, executor)
+    return make_part(
+        path,
+        work.facts,
+        shard,
+        _solve_chunk,
+        work.job,
+        count=len(dataset),
+        size=work.size,
+        what=_WHAT,
+        error=UnsolvableError,
+        workers=workers,
+        executor=executor,
+        progress=progress,
+    )
+
+
+def write_merged_labels(path: Path, merged: Merged[Chunk]) -> int:
+    """Write the labels of merged parts, and return their number."""
+    require_npz(path)
+    facts = {name: x for name, x in merged.identity.items() if name != "chunk"}
+    arrays = joined(merged.records, path)
+    if set(arrays) != set(_ARRAYS) or len(arrays["cost"]) != facts.get("count"):
+        raise FileError(path, "expected parts with a label of each instance, found others")
+    try:
+        write_labels(path, facts, arrays)
+    except UnicodeEncodeError as error:
+        raise FileError(path, "expected parts with facts in UTF-8, found others") from error
+    return len(arrays["cost"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    facts: dict[str, object]  # header of the labels
+    size: int  # instances per chunk
+    job: Callable[[int, int], _Job]  # job of the instances from one to before another
+
+
+def _work(dataset: Dataset, method: str, iterations: int, seed: int) -> _Work:
+    """Return how a data set is labelled; raise OptionError if that is not possible."""
     if method not in LABEL_METHODS:
         raise OptionError(
             f"expected a method among {', '.join(LABEL_METHODS)}, got {method!r}"
         )
     stop = Stop(iterations=iterations)
     check_whole_number("seed", seed, 0, 2**64 - 1)
-    check_whole_number("workers", workers, 1, 256)
-    require_npz(path)
-    check_writable(path)
     facts: dict[str, object] = {
         "arcfleet_version": __version__,
         "dataset_sha256": dataset.checksum,
@@ -249,28 +345,15 @@ def label_dataset(
         "seed": seed,
         "count": len(dataset),
     }
-    size = chunk_size(method, iterations)
-    if path.exists():
-        labels = open_labels(path, dataset)
-        require_same_facts(path, labels.facts, facts)
-        remove_leftover(path, facts, count=len(dataset), size=size)
-        return labels
-    make_in_chunks(
-        path,
+    # Workers on other machines have other working directories.
+    place = Path(dataset.path).absolute()
+    return _Work(
         facts,
-        _solve_chunk,
+        chunk_size(method, iterations),
         lambda first, last: _Job(
-            dataset.path, dataset.checksum, method, stop, seed, first=first, last=last
+            place, dataset.checksum, method, stop, seed, first=first, last=last
         ),
-        lambda arrays: write_labels(path, facts, arrays),
-        count=len(dataset),
-        size=size,
-        what="labels in the making",
-        error=UnsolvableError,
-        workers=workers,
-        progress=progress,
     )
-    return open_labels(path, dataset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import types
 import typing
 import warnings
@@ -19,11 +20,16 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from arcfleet._files import check_writable, read_bytes
+from arcfleet._files import (
+    check_writable,
+    read_bytes,
+    reading,
+    write_bytes_atomically,
+)
 from arcfleet.errors import FileError, FormatWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
@@ -34,6 +40,8 @@ _NOT_OURS = (
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError),
 )
 _LARGEST = 2**63 - 1
+_FORMAT = re.compile(rb'\{"format": "([a-z0-9-]{1,40})"[,}]')
+_LONGEST_NAME = 60
 
 
 class LineFormat(NamedTuple, Generic[Record]):
@@ -92,7 +100,7 @@ class Store(Generic[Record]):
 
     def add(self, record: Record) -> None:
         """Append one record."""
-        facts = {x.name: getattr(record, x.name) for x in fields(record)}  # type: ignore[arg-type]
+        facts = _members_of(record)
         if self._is_old:
             line = json.dumps({"format": self._form.name, **facts}).encode() + b"\n"
         else:
@@ -139,9 +147,43 @@ def read_records(path: Path, form: LineFormat[Record]) -> list[Record]:
     return _parse(path, read_bytes(path), form, None).records
 
 
+def read_with_identity(
+    path: Path, form: LineFormat[Record]
+) -> tuple[dict[str, Any], list[Record]]:
+    """Read the identity and the records of a file without touching it."""
+    found = _parse(path, read_bytes(path), form, None)
+    return found.identity, found.records
+
+
+def format_in(path: Path) -> str | None:
+    """Return the name of the format in the first line of a file; None if it has none."""
+    with reading(path), path.open("rb") as stream:
+        line = stream.readline(_LONGEST_NAME)
+    # The first member of the first line, which may be long.
+    found = _FORMAT.match(line)
+    return found.group(1).decode() if found else None
+
+
+def write_store(
+    path: Path,
+    form: LineFormat[Record],
+    identity: Mapping[str, object],
+    records: Iterable[Record],
+) -> None:
+    """Write a whole file of records at once, or none."""
+    lines = [_checked({"format": form.name, "identity": dict(identity)})]
+    lines += [_checked(_members_of(record)) for record in records]
+    write_bytes_atomically(path, b"".join(lines))
+
+
+def _members_of(record: object) -> dict[str, Any]:
+    return {x.name: getattr(record, x.name) for x in fields(record)}  # type: ignore[arg-type]
+
+
 class _Found(NamedTuple, Generic[Record]):
     records: list[Record]
     length: int  # bytes to keep
+    identity: dict[str, Any]
     is_old: bool  # whether every line names the format
 
 
@@ -156,7 +198,7 @@ def _parse(
     if not lines:
         if not (tail.startswith(start) or start.startswith(tail)):
             _refuse(path, form, 1)
-        return _Found([], 0, False)  # new, or killed while its first line was written
+        return _Found([], 0, {}, False)  # new, or killed while its first line was written
     header = _header(lines[0], form.name)
     if header is not None and identity is not None:
         _require_same(path, form, header, json.loads(json.dumps(identity)))
@@ -186,7 +228,7 @@ def _parse(
             FormatWarning,
             stacklevel=4,
         )
-    return _Found(records, len(data) - len(tail), header is None)
+    return _Found(records, len(data) - len(tail), header or {}, header is None)
 
 
 def _header(line: bytes, name: str) -> dict[str, Any] | None:
@@ -311,6 +353,8 @@ def _as(hint: Any, value: Any) -> Any:
             return tuple(_as(inner[0], x) for x in value)
         elif all(type(x) is int and abs(x) <= _LARGEST for x in value):
             return tuple(value)
+    elif hint is Any:
+        return value
     elif origin is dict and isinstance(value, dict):
         return {name: _as(inner[1], x) for name, x in value.items()}
     elif type(value) is int and hint in (int, float):

@@ -70,6 +70,8 @@ examples:
       --models daam-sl=sl.safetensors daam=rl.safetensors --device cuda --count 0 \\
       --no-figures --out gpu
   arcfleet paper report table results gpu --out joined
+  arcfleet paper table task20-test.npz --shard 3/10 --out parts/3
+  arcfleet merge results/runs.jsonl parts/*/runs.jsonl
 
 {_ROWS}
 Labels beside a set, or of a smaller set that is its beginning (--labelled), count among

@@ -6,6 +6,7 @@ too, whole batches at a time.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import check_whole_number
-from arcfleet.batch import MOST_WORKERS
 from arcfleet.bench.machine import commit, machine, warn_of_reused
 from arcfleet.datasets import Dataset
 from arcfleet.datasets.chunks import run_all
+from arcfleet.datasets.shards import identity_of
 from arcfleet.datasets.store import Store
 from arcfleet.errors import FileError, SolutionError
 from arcfleet.methods import solve
@@ -38,17 +39,18 @@ from arcfleet.paper.sets import open_test_sets, refuse_beside_quick, tiny_set
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan
-from arcfleet.workers import child_seed
+from arcfleet.workers import check_workers, child_seed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from arcfleet.datasets import Labels
+    from arcfleet.datasets.shards import Shard
     from arcfleet.instance import Instance
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.rows import ModelFiles, Row
-    from arcfleet.paper.series import Series
+    from arcfleet.paper.series import Key, Series
     from arcfleet.paper.sets import TestSet
     from arcfleet.search import ProgressCallback
     from arcfleet.solution import Solution
@@ -85,7 +87,7 @@ class MeasureConfig:
 
     def __post_init__(self) -> None:
         """Raise OptionError if a setting is out of range."""
-        check_whole_number("--workers", self.workers, 1, MOST_WORKERS)
+        check_workers(self.workers, name="--workers")
         check_whole_number("--seed", self.seed, 0, 2**64 - 1)
         check_whole_number("--verify", self.verify, 1, 10**9)
         check_whole_number("--batch", 1 if self.batch is None else self.batch, 1, 10**9)
@@ -186,7 +188,11 @@ class _Target:
 
 
 def measure_rows(
-    config: RowsConfig, watch: Watch, *, alone: Sequence[bool] = (False,)
+    config: RowsConfig,
+    watch: Watch,
+    *,
+    alone: Sequence[bool] = (False,),
+    shard: Shard | None = None,
 ) -> list[Series]:
     """Measure the rows of a config on its test sets, and return their series."""
     config = config.on_tiny_set(QUICK)
@@ -212,6 +218,7 @@ def measure_rows(
         count=selection.count,
         search_count=selection.search_count,
         alone=alone,
+        shard=shard,
     )
 
 
@@ -232,12 +239,14 @@ def measure(
     count: int,
     search_count: int | None = None,
     alone: Sequence[bool] = (False,),
+    shard: Shard | None = None,
 ) -> list[Series]:
     """Measure what a store lacks of every row on every test set, and return all series.
 
-    Models come first, in this process; then the searches over processes, chunks of all of
-    them in turn, so that what is done tells how long the rest will take. Ctrl-C ends it;
-    chunks in hand are lost.
+    Of a shard, only its part; the labels of the sets belong to the first one. Models come
+    first, in this process; then the searches over processes, chunks of all of them in turn,
+    so that what is done tells how long the rest will take. Ctrl-C ends it; chunks in hand
+    are lost.
     """
     found = {}
     for one_by_one, test_set, row in itertools.product(alone, test_sets, rows):
@@ -248,14 +257,24 @@ def measure(
         found[head.key] = _Target(head, row, test_set, least, path)
     targets = list(found.values())
     prepare_folder(store.parent, figures=figures)
-    with Store(store, COSTS) as costs:
+    mine = _pieces(targets, config)
+    labels = [x for x in test_sets if x.labels is not None]
+    identity: dict[str, object] = {}
+    if shard is not None:
+        common = _identity(targets, labels)
+        mine = shard.tasks(mine)
+        labels = labels if shard.number == 1 else []
+        tasks = sum(len(part) for _, part in mine)
+        tasks += sum(len(x.labels) for x in labels if x.labels is not None)
+        identity = identity_of(shard, tasks, common)
+    with Store(store, COSTS, identity) as costs:
         # Names for people are those of this call, not of the one that filled the store.
         asked = {x.head.key: x.head for x in targets}
-        for test_set in test_sets:
+        for test_set in labels:
             if test_set.labels is not None:
                 head = _keep_labels(test_set, test_set.labels, costs, config.verify)
                 asked[head.key] = head
-        work = _Work(targets, costs, config, watch)
+        work = _Work(targets, mine, costs, config, watch)
         work.announce()
         for target in targets:
             if target.model is not None:
@@ -263,6 +282,42 @@ def measure(
         work.search([x for x in targets if x.model is None])
         series = [x for x in join(costs.records) if x.of.key in asked]
     return [_renamed(x, asked[x.of.key]) for x in series]
+
+
+def _pieces(
+    targets: Sequence[_Target], config: MeasureConfig
+) -> Sequence[tuple[_Target, range]]:
+    """Return what there is to measure, in pieces that are measured at once."""
+    return [
+        (target, part)
+        for target in targets
+        for part in _cut(range(target.count), _piece_size(target, config))
+    ]
+
+
+def _piece_size(target: _Target, config: MeasureConfig) -> int:
+    """Return the number of instances that are measured at once: a line of the store."""
+    if target.model is None:
+        return target.row.chunk
+    if target.head.alone:
+        return _ALONE_CHUNK
+    if target.head.device == "cpu":
+        return _CPU_BATCHES * (config.batch or DEFAULT_BATCH["cpu"])
+    return config.batch or DEFAULT_BATCH["cuda"]
+
+
+def _identity(targets: Sequence[_Target], labelled: Sequence[TestSet]) -> dict[str, object]:
+    """Return what all parts of a measurement have in common."""
+    keys = sorted(repr((x.head.key, x.count)) for x in targets)
+    keys += [x.labels.checksum for x in labelled if x.labels is not None]
+    return {
+        "sets": [x.set_name for x in {x.head.set_name: x.head for x in targets}.values()],
+        "rows": list(dict.fromkeys(x.head.row for x in targets)),
+        "plans": {
+            "count": sum(x.count for x in targets),
+            "sha256": hashlib.sha256("\n".join(keys).encode()).hexdigest(),
+        },
+    }
 
 
 def _head(
@@ -316,15 +371,22 @@ class _Work:
     def __init__(
         self,
         targets: Sequence[_Target],
+        mine: Sequence[tuple[_Target, range]],
         store: Store[Costs],
         config: MeasureConfig,
         watch: Watch,
     ) -> None:
         self.targets, self.store = targets, store
         self.config, self.watch = config, watch
-        self.total = sum(x.count for x in targets)
+        self.total = sum(len(part) for _, part in mine)
         keys = {x.head.key: x.count for x in targets}
-        self.left = {key: missing(store.records, key, x) for key, x in keys.items()}
+        lacking = {key: missing(store.records, key, x) for key, x in keys.items()}
+        self.left: dict[Key, list[range]] = {key: [] for key in keys}
+        for target, part in mine:
+            for stretch in lacking[target.head.key]:
+                first, last = max(part.start, stretch.start), min(part.stop, stretch.stop)
+                if first < last:
+                    self.left[target.head.key].append(range(first, last))
         self.open = {key: sum(map(len, part)) for key, part in self.left.items()}
         self.here: dict[str, Any] = {"machine": machine(), "commit": commit()}
         if any(self.open.values()):
@@ -359,14 +421,10 @@ class _Work:
     def decode(self, target: _Target, path: Path, models: ModelFiles) -> None:
         """Decode what a series lacks, in this process."""
         warm_up = True
-        for stretch in self.left[target.head.key]:
+        for part in self.left[target.head.key]:
             loaded = models.load(path, target.row)
-            device = loaded.device.type
-            size = self.config.batch or DEFAULT_BATCH[device]
-            size = size if device == "cuda" else _CPU_BATCHES * size
-            for part in _cut(stretch, _ALONE_CHUNK if target.head.alone else size):
-                self.add(target, self._decode(target, loaded, part, warm_up=warm_up))
-                warm_up = False
+            self.add(target, self._decode(target, loaded, part, warm_up=warm_up))
+            warm_up = False
 
     def _decode(
         self, target: _Target, loaded: LoadedModel, part: range, *, warm_up: bool
@@ -404,12 +462,7 @@ class _Work:
 
     def search(self, targets: Sequence[_Target]) -> None:
         """Solve what the series of searches lack, over processes."""
-        jobs = [
-            (target, part)
-            for target in targets
-            for stretch in self.left[target.head.key]
-            for part in _cut(stretch, target.row.chunk)
-        ]
+        jobs = [(target, part) for target in targets for part in self.left[target.head.key]]
         jobs.sort(key=lambda job: job[1].start / job[0].count)
         workers = max(1, min(self.config.workers, len(jobs)))
         run_all(

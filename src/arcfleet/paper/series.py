@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arcfleet._files import is_file
+from arcfleet.datasets.shards import PartForm
 from arcfleet.datasets.store import LineFormat, read_records
 from arcfleet.errors import FileError
 from arcfleet.paper.rows import OLD_NAMES, ROWS, full_label, full_name
@@ -85,6 +86,20 @@ def _upgrade(facts: dict[str, Any]) -> dict[str, Any]:
 
 #: Lines of `arcfleet paper`.
 COSTS = LineFormat("arcfleet-series-1", Costs, "costs of `arcfleet paper`", _upgrade)
+
+
+def _positions(line: Costs) -> list[tuple[Key, int]]:
+    """Return the tasks that a line has done: the instances of its series."""
+    return [(line.key, line.first + i) for i in range(len(line.costs))]
+
+
+COST_PARTS = PartForm(
+    COSTS,
+    _positions,
+    lambda x: (x.set_name, x.row, x.first),
+    "plans",
+    has_identity=False,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from arcfleet.datasets.shards import Shard
 from arcfleet.paper.gaps import Column, best_known_text, columns_of, gaps_to, row_order
 from arcfleet.paper.measure import RowsConfig, measure_rows
 from arcfleet.paper.report import (
@@ -33,12 +34,34 @@ _REFERENCES = (
     ("the best known", "best_known", "to_best_known"),
 )
 
-#: Inputs and settings.
-Config = RowsConfig
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(RowsConfig):
+    """Inputs and settings of the table.
+
+    Parameters
+    ----------
+    shard
+        Part of the plans to make, as in 3/10 for the third of ten parts; `arcfleet merge`
+        joins their files runs.jsonl, of which the same command without --shard reports.
+    """
+
+    shard: str | None = field(default=None, metadata={"metavar": "I/N"})
+
+    def __post_init__(self) -> None:
+        """Raise OptionError if there is no such part."""
+        if self.shard is not None:
+            Shard.parse(self.shard)
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure the rows of the paper's table, and report them."""
+    """Measure the rows of the paper's table, and report them; of a part, only measure."""
+    if config.shard is not None:
+        series = measure_rows(config, watch, shard=Shard.parse(config.shard))
+        caption = f"{sum(map(len, series))} plans of part {config.shard}"
+        return Report(
+            name="table", sections=(), caption=caption, files=(config.out / "runs.jsonl",)
+        )
     series = measure_rows(config, watch)
     return write_report(table_report(series), config.out, figures=config.figures)
 

@@ -1,8 +1,7 @@
-"""Runs one function over many tasks, on several processes, and survives bad tasks."""
+"""Tasks on processes of this machine: spawned, and replaced where one dies."""
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -11,66 +10,38 @@ from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
-import numpy as np
-
-from arcfleet.errors import ArcfleetError, OptionError
+from arcfleet.errors import OptionError
+from arcfleet.workers.tasks import CRASHED, Outcome, Task, TaskFailure, call, new_flag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    import ctypes
+    from collections.abc import Callable, Iterator
 
-    from arcfleet.search.stop import Progress, ProgressCallback
-
-Task = TypeVar("Task")
-Outcome = TypeVar("Outcome")
+    from arcfleet.search.stop import ProgressCallback
 
 #: How often a worker looks whether it is still needed.
 _WATCH_SECONDS = 0.2
-_CRASHED = "the process that worked on it ended by itself, perhaps for want of memory"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFailure:
-    """A task that gave no outcome."""
-
-    message: str  # reason, in one sentence
-    interrupted: bool = False  # whether Ctrl-C is the reason
-
-
-def run_tasks(
-    function: Callable[[Task, ProgressCallback], Outcome],
-    tasks: Iterable[Task],
+def run_over_processes(
+    function: Callable[[Any, ProgressCallback], Any],
+    queue: Iterator[tuple[int, Any]],
     *,
-    workers: int,
-    finished: Callable[[int, Outcome | TaskFailure], None],
+    workers: int | None,
+    stop: ctypes.c_bool,
+    finished: Callable[[int, Any], None],
 ) -> None:
-    """Call `function` for each task and `finished`, in this process, as each one ends.
-
-    The first Ctrl-C ends the running tasks as it would end a `solve`, reports them and
-    starts no others; the second gives up. With several workers, `function` and the tasks
-    must be picklable, and a script must guard its calls by `if __name__ == "__main__"`,
-    because the processes are spawned. `function` must hand its progress callback to
-    `solve`; what it raises is reported and ends only its task. Tasks are taken one by one
-    as workers become free; one worker is this process.
-    """
-    stop = _new_flag()
-    queue = enumerate(tasks)
-    with first_interrupt_sets(stop):
-        if workers > 1:
-            _Pool(function, workers, stop).run(queue, finished)
+    """Run tasks on spawned processes; one worker, the usual number, is this process."""
+    if workers is not None and workers > 1:
+        _Pool(function, workers, stop).run(queue, finished)
+        return
+    for number, task in queue:
+        finished(number, call(function, task, stop))
+        if stop.value:
             return
-        for number, task in queue:
-            finished(number, _call(function, task, stop))
-            if stop.value:
-                return
-
-
-def _new_flag() -> ctypes.c_bool:
-    """Return a flag that worker processes see."""
-    return multiprocessing.RawValue(ctypes.c_bool, False)
 
 
 class _Pool(Generic[Task, Outcome]):
@@ -90,7 +61,7 @@ class _Pool(Generic[Task, Outcome]):
         # tells the guilty one from those that only ran beside it.
         self.suspects: deque[tuple[int, Task]] = deque()
         self.on_trial = False
-        self.given_up = _new_flag()
+        self.given_up = new_flag()
         self.executor = self._open()
 
     def run(
@@ -113,7 +84,7 @@ class _Pool(Generic[Task, Outcome]):
                     except BrokenProcessPool:
                         broken = True
                         if self.on_trial:
-                            finished(number, TaskFailure(message=_CRASHED))
+                            finished(number, TaskFailure(message=CRASHED))
                         else:
                             self.suspects.append((number, task))
                         continue
@@ -145,7 +116,7 @@ class _Pool(Generic[Task, Outcome]):
         self.running[future] = (number, task)
 
     def _open(self) -> ProcessPoolExecutor:
-        self.given_up = _new_flag()
+        self.given_up = new_flag()
         executor = ProcessPoolExecutor(
             self.workers,
             mp_context=multiprocessing.get_context("spawn"),
@@ -194,51 +165,7 @@ def _end_with_parent(given_up: ctypes.c_bool) -> None:
 def _call_in_worker(
     function: Callable[[Task, ProgressCallback], Outcome], task: Task
 ) -> Outcome | TaskFailure:
-    return _call(function, task, _stop_of_worker)
-
-
-def _call(
-    function: Callable[[Task, ProgressCallback], Outcome], task: Task, stop: ctypes.c_bool
-) -> Outcome | TaskFailure:
-    def end_where_asked(progress: Progress) -> None:
-        if stop.value:
-            raise KeyboardInterrupt
-
-    try:
-        return function(task, end_where_asked)
-    except KeyboardInterrupt:
-        stop.value = True
-        return TaskFailure(message="interrupted before there was a plan", interrupted=True)
-    except ArcfleetError as error:
-        return TaskFailure(message=str(error))
-    except MemoryError:
-        return TaskFailure(message="expected it to fit in memory, found too little")
-    except Exception as error:
-        # A mistake of ours; the other tasks are still worth their time.
-        return TaskFailure(message=f"unexpected {type(error).__name__}: {error}")
-
-
-@contextmanager
-def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
-    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
-    before = signal.getsignal(signal.SIGINT)
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or before is not signal.default_int_handler
-    ):
-        yield
-        return
-
-    def note(number: int, frame: object) -> None:
-        if stop.value:
-            raise KeyboardInterrupt
-        stop.value = True
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return call(function, task, _stop_of_worker)
 
 
 @contextmanager
@@ -253,9 +180,3 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def child_seed(seed: int, position: int) -> int:
-    """Return the seed of one instance of many: that of numpy's child `position`."""
-    child = np.random.SeedSequence(seed, spawn_key=(position,))
-    return int(child.generate_state(1, np.uint64)[0])

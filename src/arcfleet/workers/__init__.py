@@ -1,0 +1,14 @@
+"""Many tasks at a time: on processes of this machine, or of a cluster."""
+
+from arcfleet.workers.run import EXECUTORS, PROCESSES, check_workers, run_tasks
+from arcfleet.workers.tasks import TaskFailure, child_seed, first_interrupt_sets
+
+__all__ = [
+    "EXECUTORS",
+    "PROCESSES",
+    "TaskFailure",
+    "check_workers",
+    "child_seed",
+    "first_interrupt_sets",
+    "run_tasks",
+]
