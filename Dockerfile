@@ -9,7 +9,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends g++ \
 COPY . /source
 RUN python -m venv /opt/arcfleet \
     && /opt/arcfleet/bin/pip install --no-cache-dir -c /source/constraints.txt \
-        "/source[maps,plot,sheets]" \
+        "/source[bounds,maps,plot,sheets]" \
     && /opt/arcfleet/bin/pip uninstall -y pip
 
 FROM python:3.12-slim

@@ -52,7 +52,7 @@ unit: setup
 # Packages beneath these are the latest, so their own deprecation warnings are no errors.
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m tools.requirements --lowest plot maps sheets neural cluster \
+	.venv-lowest/bin/python -m tools.requirements --lowest bounds plot maps sheets neural cluster \
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
@@ -91,7 +91,7 @@ core: .venv/core
 .venv/core: pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(PIP) scikit-build-core hatch-fancy-pypi-readme nanobind cmake ninja
-	$(PIP) --no-build-isolation -e ".[plot,maps,sheets]"
+	$(PIP) --no-build-isolation -e ".[bounds,plot,maps,sheets]"
 	touch $@
 
 # torch first, and pinned: what depends on it would bring a build with CUDA along. The rest

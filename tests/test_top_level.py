@@ -64,15 +64,15 @@ def test_every_name_is_there_and_documented() -> None:
 #: What people build on; docs/reference/stable-names.md says what that means. A name that
 #: goes is in the changelog.
 STABLE = """
-ArcfleetError Assignment BatchProgress Box Circle Diff Edit Facility FacilityVisit Failure
-FileError FormatWarning Improvement Incumbent Instance InstanceError Instruction Link Lock
-METHODS MapError Method OptionError Polygons Problem Progress Repair Report Result Route
-RunContext SceneOperations ScenePlace SceneRules SceneVehicle Service Solution SolutionError
-Step Stop StopRule Street StreetMap Table Travel Turn TurnPolicy UnsolvableError Vehicle
-check diagnose diff directions edit evaluate exclude from_networkx from_pandas keep lock
-make_scene pin plot read read_map read_solution read_table register_method repair require
-solve solve_many write write_diff_html write_geojson write_gpx write_html write_kml
-write_sheets write_solution write_stops
+ArcfleetError Assignment BatchProgress Bound Box Circle Diff Edit Facility FacilityVisit
+Failure FileError FormatWarning Improvement Incumbent Instance InstanceError Instruction
+Link Lock METHODS MapError Method OptionError Polygons Problem Progress Repair Report Result
+Route RunContext SceneOperations ScenePlace SceneRules SceneVehicle Service Solution
+SolutionError Step Stop StopRule Street StreetMap Table Travel Turn TurnPolicy
+UnsolvableError Vehicle bound check diagnose diff directions edit evaluate exclude
+from_networkx from_pandas keep lock make_scene pin plot read read_map read_solution
+read_table register_method repair require solve solve_many write write_diff_html
+write_geojson write_gpx write_html write_kml write_sheets write_solution write_stops
 """
 
 
@@ -89,8 +89,9 @@ def test_the_stable_names_are_pinned() -> None:
         (
             arcfleet.solve,
             "instance method stop seconds params seed threads progress start keep lock "
-            "model device",
+            "model device bound",
         ),
+        (arcfleet.bound, "instance stop seconds seed progress"),
         (
             arcfleet.solve_many,
             "instances method stop seconds params seed workers progress model device "

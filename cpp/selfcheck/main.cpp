@@ -26,6 +26,7 @@ int main(int count, char **arguments) {
         {"maens", arcfleet::check_maens},
         {"fleet", arcfleet::check_fleet},
         {"areas", arcfleet::check_areas},
+        {"bounds", arcfleet::check_bounds},
     };
     int failures = 0;
     for (const Check &check : checks) {

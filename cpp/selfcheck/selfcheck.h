@@ -72,5 +72,6 @@ void check_split();
 void check_maens();
 void check_fleet();
 void check_areas();
+void check_bounds();
 
 } // namespace arcfleet

@@ -10,6 +10,7 @@
 
 from arcfleet._version import __version__ as __version__
 from arcfleet.batch import BatchProgress, Failure, solve_many
+from arcfleet.bounds import bound
 from arcfleet.errors import (
     ArcfleetError,
     FileError,
@@ -40,6 +41,7 @@ from arcfleet.search import (
     StopRule,
 )
 from arcfleet.solution import FacilityVisit, Route, Service, Solution, Step, Travel
+from arcfleet.solution.bound import Bound
 from arcfleet.solution.checker import Report, check
 from arcfleet.solution.diff import Diff, diff
 from arcfleet.solution.directions import Instruction, directions
@@ -65,6 +67,7 @@ __all__ = [
     "ArcfleetError",
     "Assignment",
     "BatchProgress",
+    "Bound",
     "Box",
     "Circle",
     "Diff",
@@ -110,6 +113,7 @@ __all__ = [
     "TurnPolicy",
     "UnsolvableError",
     "Vehicle",
+    "bound",
     "check",
     "diagnose",
     "diff",

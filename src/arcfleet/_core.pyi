@@ -95,6 +95,42 @@ class AreaSearch:
     def history(self) -> list[tuple[float, int, int]]:
         """Seconds, iteration and cost of each improvement."""
 
+class Separator:
+    """Node sets whose cuts are violated, and the pool of them."""
+
+    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], outside: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int) -> None: ...
+
+    def find_first(self) -> int: ...
+
+    def find_components(self, deadheads: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], most: int) -> int: ...
+
+    def find_odd(self, deadheads: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], most: int) -> int: ...
+
+    def find_by_flow(self, deadheads: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, attempts: int, most: int) -> int: ...
+
+    def find_by_growth(self, deadheads: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, attempts: int, perturbed: bool, most: int) -> int: ...
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def row_starts(self, first: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Where the pairs of each row start, and the end of all."""
+
+    def row_pairs(self, first: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    def row_least(self, first: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def row_family(self, first: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """0 connected, 1 odd, 2 capacity."""
+
+    def violations(self, deadheads: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Of every row of the pool; above 0 where violated."""
+
+    def odd_nodes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    def cancel(self) -> None:
+        """Ends what another thread looks for."""
+
 class FleetSearch:
     """Ruin and recreate over plans of a fleet."""
 

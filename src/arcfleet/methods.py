@@ -15,10 +15,12 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arcfleet._checks import check_whole_number, name_hint, whole
+from arcfleet.bounds.run import require_highs, run_with_bound
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
@@ -352,6 +354,7 @@ def solve(
     lock: Sequence[int] = (),
     model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
+    bound: bool = False,
 ) -> Result:
     """Find a plan of low cost.
 
@@ -397,6 +400,10 @@ def solve(
     device
         Device of a learned method: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
         there is any.
+    bound
+        Whether to prove a lower bound beside the search, see `bound`: `Result.bound`. It
+        takes a second core and the extra `bounds`. The search ends at a plan that costs
+        no more. Without a time limit the bound may go on for 60 s in all.
 
     Raises
     ------
@@ -439,6 +446,8 @@ def solve(
     settings = chosen_settings(chosen, params)
     require_time_to_load(chosen, time_limit(stop), model)
     loaded = load_for_method(chosen, model, device)
+    if bound:
+        require_highs()
     began = time.perf_counter()
     require_solvable(instance)
     solvable = time.perf_counter()
@@ -462,7 +471,8 @@ def solve(
         params=settings,
         model=loaded,
     )
-    result = chosen.run(network, context)
+    run = partial(run_with_bound, chosen.run) if bound else chosen.run
+    result = run(network, context)
     solution = result.solution
     if given is not None:
         solution = renumber(solution, given, _named_routes(instance))

@@ -188,3 +188,16 @@ def test_bench_takes_a_model_for_learned_methods(suite: Path, tmp_path: Path) ->
     assert not out.exists()
     succeeded(*command, "--methods", "ps,daam-greedy", "--device", "cpu", "--quiet")
     assert len(lines(out)) == 3 * 2
+
+
+def test_bench_compares_plans_with_a_lower_bound(suite: Path, tmp_path: Path) -> None:
+    pytest.importorskip("highspy", reason="lower bounds need the extra `bounds`")
+    out = tmp_path / "runs.jsonl"
+    text = succeeded("bench", suite, "--time", 0.05, "--bound", 10, "--out", out)
+    assert "above bound %" in text
+    runs = lines(out)
+    assert all(run["bound"] <= run["cost"] for run in runs)  # type: ignore[operator]
+    again = succeeded("bench", suite, "--time", 0.05, "--out", out, "--json")
+    for row in json.loads(again)["rows"]:
+        assert row["bound_gap_percent"] >= 0
+        assert 0 <= row["proven_percent"] <= 100

@@ -11,6 +11,7 @@ from arcfleet.paper.reports import report_of
 from arcfleet.paper.series import read_series
 from arcfleet.report.charts import Line, Panel, draw_panels
 from arcfleet.report.tables import markdown_table
+from benchmarks.bounds import BOUND_LINES
 from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
 from benchmarks.mcarptif import MCARPTIF_RUNS
 from benchmarks.next_day import NEXT_DAYS
@@ -35,6 +36,7 @@ SOURCES = {
     "results/drivable.md": ("drivable",),
     "results/operations.md": ("mcarptif", "shape", "next-day"),
     "results/limits.md": ("limits",),
+    "results/bounds.md": ("bounds",),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
@@ -62,6 +64,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/drivable.md": drivable(results),
         "results/operations.md": operations(results, figures),
         "results/limits.md": limits(results),
+        "results/bounds.md": bounds(results),
     }
 
 
@@ -311,6 +314,20 @@ def limits(results: Path) -> str:
         "How long `arcfleet solve --time` takes, from the start of the process to its end. "
         "[What it holds for](../guide/first-plan.md#what-a-time-limit-holds-for) says what "
         "is promised.",
+        *_tables(made.sections),
+        *("", made.caption, "", "```text", *made.details, "```"),
+    ]
+    return _joined(lines)
+
+
+def bounds(results: Path) -> str:
+    """Return the page of lower bounds."""
+    made = drivable_report(BOUND_LINES, read_lines(BOUND_LINES, results / "bounds"))
+    lines = [
+        "# Lower bounds",
+        "",
+        "How close the bounds of `arcfleet bound` come to the best known costs, and what "
+        "takes the time. [How it works](../explanation/bounds.md).",
         *_tables(made.sections),
         *("", made.caption, "", "```text", *made.details, "```"),
     ]

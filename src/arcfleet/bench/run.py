@@ -6,16 +6,17 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet.bench.compare import checking_seconds
 from arcfleet.bench.machine import commit, machine, warn_of_reused
+from arcfleet.bounds import bound
 from arcfleet.datasets.shards import PartForm, identity_of
 from arcfleet.datasets.store import LineFormat, Store
-from arcfleet.errors import ArcfleetError
+from arcfleet.errors import ArcfleetError, UnsolvableError
 from arcfleet.instance.files import read
 from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
 from arcfleet.search.stop import StopSince
@@ -72,6 +73,8 @@ class Record:
     iterations: int | None = None
     routes: int | None = None
     stopped_by: str | None = None
+    # Lower bound of the instance, where one was asked for.
+    bound: int | None = None
     history: tuple[tuple[float, int], ...] = ()  # seconds and cost of each better plan
 
     @property
@@ -200,12 +203,14 @@ def run_benchmark(
     finished: Callable[[Record], None] | None = None,
     model: Path | None = None,
     device: str = "auto",
+    bound_seconds: float | None = None,
     executor: str = PROCESSES,
 ) -> None:
     """Make the runs, each on one thread, and add each to the store as it ends.
 
     The time limit of a run holds from the reading of its instance, which all runs on it
-    share and each counts, to its line in the store. Models are loaded before.
+    share and each counts, to its line in the store. Models are loaded before. With
+    `bound_seconds` a lower bound of each instance is computed first, in that time at most.
 
     An instance that cannot be read or solved, or a plan that the checker rejects, is a
     record with an error. Ctrl-C ends it; runs cut short are not recorded.
@@ -213,6 +218,7 @@ def run_benchmark(
     _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
     instances: dict[SuiteInstance, _Source] = {}
+    bounds: dict[SuiteInstance, int | None] = {}
     started: list[Run] = []
     runs = list(runs)
     learned = [x for x in (find_method(run.key.method) for run in runs) if x.is_learned]
@@ -234,6 +240,8 @@ def run_benchmark(
             if isinstance(found.instance, str):
                 keep(failed(run, found.instance))
                 continue
+            if bound_seconds is not None and run.source not in bounds:
+                bounds[run.source] = _lower_bound(found.instance, bound_seconds)
             started.append(run)
             method = find_method(run.key.method)
             model_file = files.get(method.model_type or "")
@@ -245,7 +253,7 @@ def run_benchmark(
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):
-            keep(outcome)
+            keep(replace(outcome, bound=bounds.get(started[number].source)))
         elif isinstance(outcome, TaskFailure) and not outcome.interrupted:
             keep(failed(started[number], outcome.message))
 
@@ -326,6 +334,17 @@ def record_of(
             steps = ((round(step.seconds, 4), step.cost) for step in result.history)
             facts["history"] = tuple(steps)
     return Record(**facts)
+
+
+def _lower_bound(instance: Instance, seconds: float) -> int | None:
+    """Return a lower bound; None for an instance that cannot be solved."""
+    try:
+        found = bound(instance, seconds=seconds)
+    except UnsolvableError:
+        return None
+    if found.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    return found.value
 
 
 class _Source(NamedTuple):

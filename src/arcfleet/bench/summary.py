@@ -38,6 +38,10 @@ class SummaryRow:
     seconds_to_best: float  # mean time at which a run found its best plan
     reached_percent: float | None  # percentage of the runs with a reference that reached it
     seconds_to_reference: float | None  # mean time at which these did; None where none did
+    # Mean gap to the lower bound, and percentage of the runs that meet it; None where no
+    # instance has one.
+    bound_gap_percent: float | None = None
+    proven_percent: float | None = None
 
 
 def summarise(records: Iterable[Record]) -> list[SummaryRow]:
@@ -53,6 +57,8 @@ def summarise(records: Iterable[Record]) -> list[SummaryRow]:
             seconds_to_best=_mean(group, lambda r: r.seconds_to_best) or 0.0,
             reached_percent=_mean(group, _reached_percent),
             seconds_to_reference=_mean(group, seconds_to_reference),
+            bound_gap_percent=_mean(group, _bound_gap_percent),
+            proven_percent=_mean(group, _proven_percent),
         )
         for (set_name, method, time_limit), group in _groups(records).items()
     ]
@@ -103,6 +109,16 @@ def _reached_percent(record: Record) -> float | None:
     if record.reference is None or record.cost is None:
         return None
     return 100.0 if record.cost <= record.reference else 0.0
+
+
+def _bound_gap_percent(record: Record) -> float | None:
+    return None if record.cost is None else gap_percent(record.cost, record.bound)
+
+
+def _proven_percent(record: Record) -> float | None:
+    if record.bound is None or record.cost is None:
+        return None
+    return 100.0 if record.cost <= record.bound else 0.0
 
 
 def _groups(records: Iterable[Record]) -> dict[tuple[str, str, float], list[Record]]:

@@ -45,6 +45,8 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--stop-at-reference", text)
     text = "draw anytime curves into PREFIX-anytime.png"
     option(parser, "--plot", text, str, "PREFIX")
+    text = "compute a lower bound of each instance first, in at most S seconds"
+    option(parser, "--bound", text, seconds, "S")
     add_shared(parser, "model", "device", "quiet", "json")
 
 
@@ -59,11 +61,14 @@ def _run(options: Namespace) -> int:
     )
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
+    from arcfleet.bounds.run import require_highs
     from arcfleet.methods import find_method, load_for_methods
     from arcfleet.workers import check_workers
 
     check_workers(options.workers, options.executor, name="--workers")
     picture = _picture(options)
+    if options.bound is not None:
+        require_highs()
     methods = [find_method(name) for name in names(options.methods)]
     load_for_methods(methods, options.model, options.device)  # or raise what is wrong
     suite = read_suite(options.suite)
@@ -100,6 +105,7 @@ def _run(options: Namespace) -> int:
                 finished=finished,
                 model=options.model,
                 device=options.device,
+                bound_seconds=options.bound,
             )
         found = latest(store.records)
     records = [found[run.key] for run in runs if run.key in found]
@@ -134,6 +140,7 @@ def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
         return None if value is None else f"{value:.{digits}f}"
 
     places = dict.fromkeys(f"{r.machine}, commit {r.commit}" for r in records)
+    has_bound = any(row.bound_gap_percent is not None for row in rows)
     cells = [
         (
             row.set_name,
@@ -145,12 +152,18 @@ def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
             number(row.seconds_to_best, 2),
             number(row.reached_percent, 0),
             number(row.seconds_to_reference, 2),
+            *(
+                (number(row.bound_gap_percent, 3), number(row.proven_percent, 0))
+                if has_bound
+                else ()
+            ),
         )
         for row in rows
     ]
     header = (
         *("set", "method", "limit s", "runs", "gap %", "mean s", "to best s"),
         *("reached %", "to reach s"),
+        *(("above bound %", "proven %") if has_bound else ()),
     )
     return "\n".join([title, *places, table(cells, header)])
 
@@ -186,7 +199,7 @@ examples:
   arcfleet merge egl.jsonl parts/*.jsonl
 
 Public instances are read from the folder carplib below $ARCFLEET_SHARED. The same command
-resumes after Ctrl-C or a kill. FILE does not record the model: use another FILE for
-another --model or --device.
+resumes after Ctrl-C or a kill; runs that FILE had before get no bound. FILE does not record
+the model: use another FILE for another --model or --device.
 """,
 )

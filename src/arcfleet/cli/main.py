@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli import HAS_PAPER
 from arcfleet.cli.bench import BENCH
+from arcfleet.cli.bound import BOUND
 from arcfleet.cli.dataset import DATASET
 from arcfleet.cli.instance import CONVERT, INFO, METHODS, MODEL
 from arcfleet.cli.map import MAP
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 #: Every command, in the groups of `arcfleet --help`.
 GROUPS: dict[str, tuple[Command, ...]] = {
-    "plan routes": (SOLVE, SOLVE_MANY, EDIT, DIFF, COMPARE, SHOW, CHECK, METHODS),
+    "plan routes": (SOLVE, SOLVE_MANY, EDIT, DIFF, COMPARE, SHOW, CHECK, BOUND, METHODS),
     "maps and data": (MAP, SCENE, INFO, CONVERT, DATASET),
     "the learned solver": (TRAIN, MODEL),
     "measuring": (BENCH,),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from arcfleet.instance import Instance
     from arcfleet.solution import Solution
+    from arcfleet.solution.bound import Bound
 
 #: Options for files that show a plan.
 EXPORTS = ("plot", "html", "sheets", "geojson", "gpx", "kml", "stops")
@@ -243,6 +244,7 @@ def write_plan_files(
     solution: Solution,
     *,
     seconds: float | None = None,
+    bound: Bound | None = None,
 ) -> dict[str, Path]:
     """Write the files that were asked for; return those that show the plan.
 
@@ -262,7 +264,7 @@ def write_plan_files(
         with tries.one(options.out_instance):
             write(instance, options.out_instance)
     with tries.one(next(iter(exports.values()), Path())):
-        _write_exports(options, instance, solution, exports, tries)
+        _write_exports(options, instance, solution, exports, tries, bound)
     tries.end()
     return exports
 
@@ -301,6 +303,7 @@ def _write_exports(
     solution: Solution,
     exports: dict[str, Path],
     tries: _Tries,
+    bound: Bound | None,
 ) -> None:
     if not exports:
         return
@@ -317,11 +320,11 @@ def _write_exports(
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., object]] = {
         "plot": plot,
-        "html": partial(write_html, **base_map_options(options)),
+        "html": partial(write_html, **base_map_options(options), bound=bound),
         "geojson": partial(write_geojson, colours=colours),
         "gpx": partial(write_gpx, simplify=options.simplify),
         "kml": partial(write_kml, colours=colours, simplify=options.simplify),
-        "sheets": write_sheets,
+        "sheets": partial(write_sheets, bound=bound),
         "stops": write_stops,
     }
     solution = with_all_paths(instance, solution)

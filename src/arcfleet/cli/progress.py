@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.train.loop import TrainingProgress
     from arcfleet.search import Progress, ProgressCallback, Stop
+    from arcfleet.solution.bound import Bound
 
     #: Takes the completed fraction and a line of text.
     Show = Callable[[float, str], None]
@@ -81,8 +82,28 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
             )
             share = min(1.0, max([0.0, *(now / most for most, now in limits if most)]))
             cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
-            text = f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
+            bound = "" if progress.bound is None else f"   bound {progress.bound}"
+            text = f"{cost}{bound}   {progress.iterations} iterations"
+            text += f"   {progress.seconds:.0f} s"
             show(share, text + _left(progress.seconds, share))
+
+        yield told
+
+
+@contextmanager
+def bound_progress(
+    seconds: float | None, *, hidden: bool
+) -> Iterator[Callable[[Bound], None] | None]:
+    """Show the lower bound so far, the iterations and the time left."""
+    with live_line(hidden=hidden) as show:
+        if show is None:
+            yield None
+            return
+
+        def told(bound: Bound) -> None:
+            share = min(1.0, bound.seconds / seconds) if seconds else 0.0
+            text = f"bound {bound.value}   {bound.iterations} iterations"
+            show(share, f"{text}   {bound.seconds:.0f} s{_left(bound.seconds, share)}")
 
         yield told
 

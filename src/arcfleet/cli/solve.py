@@ -65,6 +65,8 @@ def _solve_options(parser: ArgumentParser) -> None:
         flag = f"--{field.replace('_', '-')}"
         option(parser, flag, f"{limit.name}: {limit.rule}", positive_number, "N")
     add_changes(parser)
+    text = "prove a lower bound beside the search, on a second core; stop where they meet"
+    option(parser, "--bound", text)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group(
         "stop rule (default: the method's own; ruin-recreate 5 s, or 10 ms for each street)"
@@ -100,6 +102,10 @@ def _solve(options: Namespace) -> int:
     )
 
     check_plan_files(options, "instance", "start", "old_instance")
+    if options.bound:
+        from arcfleet.bounds.run import require_highs
+
+        require_highs()
     method = find_method(options.method)
     params = parse_params(method, options.set)
     clock = TimeLimit(options, options.time)
@@ -126,13 +132,16 @@ def _solve(options: Namespace) -> int:
             start=start,
             model=loaded,
             params=params,
+            bound=options.bound,
         )
     if result.stopped_by == "interrupt":
         note("interrupted; this is the best plan so far")
     if options.exclude_name:
         note_unwritten(options)
     try:
-        write_plan_files(options, instance, result.solution, seconds=result.seconds)
+        write_plan_files(
+            options, instance, result.solution, seconds=result.seconds, bound=result.bound
+        )
     finally:
         # Printed even where a file could not be written: the plan is not lost.
         print_either(options, result.to_dict(), result.summary())

@@ -23,6 +23,7 @@ from arcfleet.solution.files import as_solution
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
     from arcfleet.report.base_map import BaseMap
+    from arcfleet.solution.bound import Bound
     from arcfleet.solution.solution import Solution
 
 SUFFIXES = (".html", ".htm")
@@ -40,6 +41,7 @@ def write_html(
     *,
     base_map: Path | str | None = None,
     base_map_credit: str = "",
+    bound: Bound | None = None,
 ) -> None:
     """Write a plan as a map that any browser shows.
 
@@ -58,6 +60,8 @@ def write_html(
     base_map_credit
         Attribution of the base map; by default the one that the PMTiles file has, else
         its source.
+    bound
+        Lower bound, which tells how far the plan can be from the best possible one.
 
     Raises
     ------
@@ -74,6 +78,7 @@ def write_html(
     solution = _driven(instance, solution)
     base = load_base_map(base_map, base_map_credit, instance, solution)
     facts = plan_facts(instance, solution)
+    facts["gap"] = None if bound is None else bound.gap_text(solution.cost)
     write_text_atomically(path, _page(f"{instance.name}: plan", facts, base))
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.solution.bound import Bound
     from arcfleet.solution.directions import Instruction
     from arcfleet.solution.drive import Leg
     from arcfleet.solution.solution import Solution
@@ -96,7 +97,7 @@ class Sheet:
     title
         Route and instance.
     facts
-        Vehicle, load, length and time of the route, in words.
+        Vehicle, load, length and time of the route, in words, and the gap of the plan.
     track
         Name of the route's GPX file; the QR code holds it.
     notice
@@ -119,7 +120,13 @@ class Sheet:
     pages: list[SheetPage]
 
 
-def write_sheets(instance: Instance, solution: Solution, folder: Path | str) -> None:
+def write_sheets(
+    instance: Instance,
+    solution: Solution,
+    folder: Path | str,
+    *,
+    bound: Bound | None = None,
+) -> None:
     """Write a driver's sheet per route: route-01.html and route-01.pdf, and so on.
 
     Parameters
@@ -130,6 +137,8 @@ def write_sheets(instance: Instance, solution: Solution, folder: Path | str) -> 
         The plan; street paths are worked out where it has none.
     folder
         Folder of the files; made if it does not exist.
+    bound
+        Lower bound, which tells how far the plan can be from the best possible one.
 
     Raises
     ------
@@ -150,7 +159,7 @@ def write_sheets(instance: Instance, solution: Solution, folder: Path | str) -> 
 
     folder = Path(folder)
     check_sheets(folder)
-    sheets = make_sheets(instance, solution)
+    sheets = make_sheets(instance, solution, bound)
     make_folder(folder)
     written = set()
     for sheet in sheets:
@@ -182,7 +191,9 @@ def has_pdf() -> bool:
     return all(find_spec(name) is not None for name in ("reportlab", "segno"))
 
 
-def make_sheets(instance: Instance, solution: Solution) -> list[Sheet]:
+def make_sheets(
+    instance: Instance, solution: Solution, bound: Bound | None = None
+) -> list[Sheet]:
     """Return what stands on the sheet of each route."""
     check_located(instance)
     solution = with_all_paths(instance, solution)
@@ -190,10 +201,11 @@ def make_sheets(instance: Instance, solution: Solution) -> list[Sheet]:
     lines = directions(instance, solution)
     legs = route_legs(instance, solution)
     drawn = _StreetLines(instance)
+    gap = [] if bound is None else [f"plan {bound.gap_text(solution.cost)}"]
     return [
         Sheet(
             title=f"Route {number} · {instance.name}",
-            facts=_facts(instance, solution, index, lines[index]),
+            facts=[*_facts(instance, solution, index, lines[index]), *gap],
             track=f"{stems[index]}{SUFFIX}",
             notice=instance.notice,
             colour=colour,

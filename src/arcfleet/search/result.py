@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.search.stop import StoppedBy
     from arcfleet.solution import Solution
+    from arcfleet.solution.bound import Bound
     from arcfleet.solution.shape import Shape
 
 
@@ -68,8 +69,9 @@ class Result:
     iterations
         Number of iterations.
     stopped_by
-        Reason for the end of the search: a limit of `Stop`, "stop rule", "interrupt", or
-        "error" where the caller's stop rule or progress callback raised one.
+        Reason for the end of the search: a limit of `Stop`, "stop rule", "interrupt",
+        "bound" where the plan costs no more than the lower bound, or "error" where the
+        caller's stop rule or progress callback raised one.
     history
         Each better plan, in the order found.
     notes
@@ -79,6 +81,8 @@ class Result:
     fallback
         Name of the method that the plan is of, where `method` found none in time; None
         where it is its own.
+    bound
+        Lower bound that no plan costs less than; None where none was asked for.
     """
 
     instance: Instance = field(repr=False)
@@ -93,6 +97,7 @@ class Result:
     notes: tuple[str, ...] = ()
     shape: Shape | None = None
     fallback: str | None = None
+    bound: Bound | None = None
 
     @property
     def cost(self) -> int:
@@ -122,6 +127,7 @@ class Result:
                 f"instance    {one_line(self.instance.name)}",
                 f"method      {self.method}, seed {self.seed}{self._fallback()}",
                 f"cost        {plan.cost}{unit}",
+                *self._bound_lines(),
                 f"deadhead    {plan.deadhead}{share}",
                 *self._travel_lines(),
                 *self._visit_lines(),
@@ -139,6 +145,11 @@ class Result:
         if self.fallback is None:
             return ""
         return f"; the plan is of {self.fallback}, for want of time"
+
+    def _bound_lines(self) -> list[str]:
+        if self.bound is None:
+            return []
+        return [f"bound       {self.bound.value}: {self.bound.gap_text(self.cost)}"]
 
     def _travel_lines(self) -> list[str]:
         travel = self.solution.travel
@@ -172,6 +183,11 @@ class Result:
         more = plan.num_routes - _MOST_ROUTE_LINES
         return [*lines, f"{'':<12}and {more} more"] if lines and more > 0 else lines
 
+    def _bound_facts(self, bound: Bound) -> dict[str, Any]:
+        facts = bound.to_dict()
+        del facts["instance"]
+        return {"value": facts.pop("bound"), **bound.gap_facts(self.cost), **facts}
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the street paths as plain dicts and lists.
 
@@ -187,6 +203,7 @@ class Result:
             "seed": self.seed,
             "threads": self.threads,
             "cost": plan.cost,
+            **({} if self.bound is None else {"bound": self._bound_facts(self.bound)}),
             "deadhead": plan.deadhead,
             "service_cost": plan.service_cost,
             **({"visit_cost": plan.visit_cost} if self.instance.facilities else {}),

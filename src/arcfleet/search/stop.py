@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from arcfleet._checks import check_number, check_whole_number, make_whole
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 ANY_NUMBER = 2**62
 _MOST_SECONDS = 10**9
 
-#: What ended a search: a limit of `Stop`, another stop rule, Ctrl-C, or an error that the
-#: caller's own stop rule or progress callback raised.
+#: What ended a search: a limit of `Stop`, another stop rule, a lower bound that the plan
+#: meets, Ctrl-C, or an error that the caller's own stop rule or progress callback raised.
 StoppedBy = Literal[
     "seconds",
     "iterations",
     "no_improvement",
     "target_cost",
     "stop rule",
+    "bound",
     "interrupt",
     "error",
 ]
@@ -44,6 +45,8 @@ class Progress:
         Cost of the best plan so far; None while there is none.
     no_improvement
         Number of iterations since the best plan was found.
+    bound
+        Lower bound so far, where `solve` computes one; None while there is none.
     """
 
     seconds: float
@@ -54,6 +57,7 @@ class Progress:
     find_solution: Callable[[], Solution] | None = field(
         default=None, repr=False, compare=False
     )
+    bound: int | None = None
 
     @property
     def solution(self) -> Solution | None:
@@ -168,6 +172,52 @@ class StopSince(Stop):
 
     started: float
     reserve: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopAtBound(Stop):
+    """A Stop that also ends the search at a plan that costs no more than a lower bound.
+
+    Parameters
+    ----------
+    bound
+        Returns the bound so far; None while there is none.
+    """
+
+    bound: Callable[[], int | None]
+
+    def limit_met(self, progress: Progress) -> StoppedBy | None:
+        """Return the first limit that is met; None while the search goes on."""
+        if _meets(progress, self.bound()):
+            return "bound"
+        return Stop.limit_met(self, progress)
+
+
+class RuleAtBound:
+    """Any other stop rule that also ends the search at a lower bound."""
+
+    def __init__(self, rule: StopRule, bound: Callable[[], int | None]) -> None:
+        self.rule, self.bound = rule, bound
+
+    def __call__(self, progress: Progress, /) -> bool:
+        """Return whether the search ends."""
+        return _meets(progress, self.bound()) or self.rule(progress)
+
+    def __getattr__(self, name: str) -> object:
+        """Return what the rule itself has."""
+        return getattr(self.rule, name)  # `iterations_left`, where the rule has it
+
+
+def at_bound(rule: StopRule, bound: Callable[[], int | None]) -> StopRule:
+    """Return a rule that also ends the search at a plan that meets a lower bound."""
+    if not isinstance(rule, Stop):
+        return RuleAtBound(rule, bound)
+    limits = {each.name: getattr(rule, each.name) for each in fields(Stop)}
+    return StopAtBound(**limits, bound=bound)
+
+
+def _meets(progress: Progress, bound: int | None) -> bool:
+    return bound is not None and progress.cost is not None and progress.cost <= bound
 
 
 class CallerError(Exception):

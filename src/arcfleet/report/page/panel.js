@@ -33,7 +33,8 @@ function planLines(one) {
   const visits = one.routes.reduce((sum, route) => sum + route.visits.length, 0);
   if (visits) facts.push(`${countOf(visits, "visit")} of facilities at ${one.visitCost}`);
   const total = (key) => totalOf(one.routes, key);
-  return [...withTravel(facts, total), ...one.shape.map((text) => [text])];
+  const gap = plan.gap ? [[plan.gap]] : [];
+  return [...withTravel(facts, total), ...gap, ...one.shape.map((text) => [text])];
 }
 
 // The sum over routes; null where it is unknown for one of them, or there are none.

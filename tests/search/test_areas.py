@@ -1,0 +1,126 @@
+"""Cities that are planned in areas: above a number of tasks, which the tests lower."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from arcfleet import Instance, Stop, check, solve
+from arcfleet.errors import InstanceError, OptionError
+from arcfleet.network import Network
+from arcfleet.solution.shape import shape
+from arcfleet.streets.scene import SceneRules, make_scene
+from tests.helpers import make_instance, solved, street
+from tests.towns import town
+
+
+@pytest.fixture(autouse=True)
+def _small_areas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.AREAS_FROM", 60)
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.AREA_TASKS", 40)
+
+
+@pytest.fixture(scope="module")
+def city() -> Instance:
+    """With one-way streets and turn rules, as real ones have."""
+    rules = SceneRules(capacity=2500)
+    return make_scene(town(1, one_way=0.3), rules).instance
+
+
+def grid(size: int, **more: object) -> Instance:
+    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
+    pairs = [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
+    links = [
+        street(*pair, cost=10 + i % 7, demand=1 + i % 3) for i, pair in enumerate(pairs)
+    ]
+    return make_instance(*links, **{"capacity": 30, **more})
+
+
+def test_areas_find_plans_as_good_as_those_of_the_whole(
+    city: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Stop(iterations=40_000)
+    in_areas = solved(city, stop=stop, seed=1)
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.AREAS_FROM", 10**6)
+    whole = solved(city, stop=stop, seed=1)
+    assert in_areas.cost != whole.cost  # it was another search
+    assert in_areas.cost < 1.03 * whole.cost
+
+
+def test_same_seed_same_plan_with_any_number_of_threads(city: Instance) -> None:
+    one, two, other = (
+        solved(city, stop=Stop(iterations=6000), seed=seed, threads=threads)
+        for seed, threads in [(3, 1), (3, 2), (4, 1)]
+    )
+    assert one.solution == two.solution
+    assert one.iterations == two.iterations == 6000
+    assert other.solution != one.solution
+
+
+def test_a_start_is_never_made_worse(city: Instance) -> None:
+    first = solved(city, stop=Stop(iterations=3000), seed=1)
+    again = solved(city, stop=Stop(iterations=3000), seed=2, start=first.solution)
+    assert again.cost < first.cost
+    at_once = solved(city, stop=Stop(iterations=1), seed=2, start=again.solution)
+    assert at_once.cost <= again.cost
+
+
+@pytest.mark.parametrize("turns", ["allowed", "dead-ends"])
+def test_a_fleet_limit_is_kept(turns: str) -> None:
+    free = grid(9, u_turns=turns)
+    least = -(-sum(link.demand for link in free.links) // free.capacity)
+    limited = replace(free, fleet_limit=least + 1)
+    result = solved(limited, stop=Stop(iterations=60_000), seed=1)
+    assert result.solution.num_routes <= least + 1
+
+
+def test_one_route_is_one_area() -> None:
+    alone = grid(8, capacity=10**6)
+    result = solved(alone, stop=Stop(iterations=5000), seed=1)
+    assert result.solution.num_routes == 1
+
+
+def test_costs_of_all_routes_may_exceed_what_one_may_cost() -> None:
+    dear = grid(9, capacity=6)
+    links = [
+        replace(x, cost=x.cost * 2**16, reverse_cost=x.cost * 2**16) for x in dear.links
+    ]
+    dear = replace(
+        dear,
+        links=tuple(
+            replace(x, service_cost=x.cost, reverse_service_cost=x.cost) for x in links
+        ),
+    )
+    result = solved(dear, stop=Stop(iterations=2000), seed=1)
+    assert result.cost > 2**29 / 4
+    with pytest.raises(InstanceError, match="coarser unit"):
+        solve(replace(dear, capacity=10**6), stop=Stop(iterations=1))
+
+
+def test_the_best_plan_so_far_is_there_at_any_time(city: Instance) -> None:
+    seen = []
+
+    def stop_early(progress: object) -> bool:
+        seen.append(progress.solution)  # type: ignore[attr-defined]
+        return len(seen) == 3
+
+    result = solve(city, stop=stop_early, seed=1)
+    assert all(check(city, plan).ok for plan in seen)
+    assert result.solution == seen[-1]
+    assert [step.cost for step in result.history] == sorted(
+        (step.cost for step in result.history), reverse=True
+    )
+
+
+def test_a_limit_without_time_for_a_plan_is_refused(city: Instance) -> None:
+    with pytest.raises(OptionError, match="time limit of at least about"):
+        solve(city, seconds=1e-6)
+
+
+def test_the_shape_of_a_plan_needs_no_matrix(city: Instance) -> None:
+    result = solved(city, stop=Stop(iterations=500), seed=1)
+    assert result.shape is not None
+    measured = shape(city, result.solution, Network(city))
+    assert result.shape.longest == measured.longest
+    # The nearest street may lie across the border of an area both times.
+    assert abs(result.shape.interleaving - measured.interleaving) < 0.05
