@@ -17,7 +17,7 @@ namespace arcfleet {
 namespace {
 
 // An area may always hold so many routes.
-constexpr int64_t kFewRoutes = 3;
+constexpr int64_t kFewRoutes = 5;
 
 // Iterations for each task of the first round, where nothing is known of the speed, and
 // of each round where nothing is known of the end. Every round lasts twice as long as

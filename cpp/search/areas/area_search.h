@@ -19,7 +19,7 @@ namespace arcfleet {
 
 class AreaSearch : public Engine {
   public:
-    // An area has at most so many tasks, or three routes. Without a start the tasks of
+    // An area has at most so many tasks, or five routes. Without a start the tasks of
     // each area are planned by path scanning. The network need not be measured. Throws
     // TooSlow where that will last longer than the horizon.
     AreaSearch(const Network &network, const RuinRecreateSettings &settings,

@@ -88,7 +88,7 @@ _RANGES = {
 
 #: With more tasks a city is planned in areas, unless it asks for a fleet's operations.
 AREAS_FROM = 2800
-#: An area has at most so many tasks, or those of three routes.
+#: An area has at most so many tasks, or those of five routes.
 AREA_TASKS = 2000
 
 
