@@ -19,16 +19,26 @@ namespace {
 // An area may always hold so many routes.
 constexpr int64_t kFewRoutes = 5;
 
-// Iterations for each task of the first round, where nothing is known of the speed, and
-// of each round where nothing is known of the end. Every round lasts twice as long as
-// the one before.
+// Iterations for each task of the first cycle, where nothing is known of the speed, and
+// of each cycle where nothing is known of the end. Every cycle lasts twice as long as
+// the one before, so that there is a good plan at any time.
 constexpr double kFirstBudget = 10.0;
 constexpr double kMostBudget = 2000.0;
+// A cycle has a round for so many iterations for each task: to begin with an area takes
+// as long as a fifth of that.
+constexpr double kRoundBudget = 20.0;
+constexpr double kMostRounds = 20.0;
 // A plan that would be later than this, as a share of the time, is refused.
 constexpr double kLatestShare = 0.1;
-// Later rounds begin with a plan that is worth keeping: first temperature, as a share
+// Later cycles begin with a plan that is worth keeping: first temperature, as a share
 // of the usual.
-constexpr double kReheat = 0.7;
+constexpr double kReheat = 0.4;
+// Beyond this share of a cycle an area leaves the best plan that it found, not the
+// last.
+constexpr double kCold = 0.9;
+// An area whose plan does not keep the limits searches on, but no longer than this.
+constexpr int kMostSettling = 2000;
+constexpr int64_t kBatch = 32;
 
 } // namespace
 
@@ -38,9 +48,13 @@ struct AreaSearch::Area {
     int64_t budget = 0; // iterations
     int64_t iterations = 0;
     int64_t cost = 0; // of these routes in the plan
+    bool settled = false;
+    double excess_price = 0.0;
     std::vector<int32_t> tasks;
-    std::unique_ptr<Network> network; // null until the search begins and once it ended
-    std::unique_ptr<RuinRecreate> search;
+    // Null until the search begins and once it ended.
+    std::unique_ptr<Network> network;
+    std::unique_ptr<RuinRecreateTables> tables;
+    std::unique_ptr<Chain> chain;
 
     bool done() const { return iterations >= budget; }
 };
@@ -61,6 +75,7 @@ AreaSearch::AreaSearch(const Network &network, const RuinRecreateSettings &setti
         plan_from_scratch(threads);
     }
     note_best();
+    start_next_cycle();
     draw_round();
 }
 
@@ -128,7 +143,55 @@ int32_t AreaSearch::num_routes() const {
                       [](const Route &route) { return !route.arcs.empty(); }));
 }
 
+// Cycles double so that the last one, which takes half of all, ends with the horizon.
+void AreaSearch::start_next_cycle() {
+    const auto tasks = static_cast<double>(std::max(1, network_.num_tasks()));
+    const double now = elapsed();
+    const double lasted = now - cycle_began_;
+    const auto share_of = [](double left, double least) {
+        const double cycles = std::max(1.0, std::floor(std::log2(left / least + 1.0)));
+        return left / (std::exp2(cycles) - 1.0);
+    };
+    ++cycle_;
+    round_ = 0;
+    cycle_seconds_ = 0.0;
+    cycle_began_ = now;
+    const double least = cycle_ == 0 ? kFirstBudget : 2.0 * budget_;
+    budget_ = std::min(least, kMostBudget);
+    if (horizon_.iterations > iterations_) {
+        const auto left =
+            static_cast<double>(horizon_.iterations - iterations_) / tasks;
+        budget_ = share_of(left, least);
+    } else if (horizon_.seconds > now && cycle_ > 0) {
+        cycle_seconds_ = share_of(horizon_.seconds - now, 2.0 * lasted);
+        budget_ *= cycle_seconds_ / (2.0 * lasted);
+    }
+    rounds_ =
+        std::llround(std::clamp(std::floor(budget_ / kRoundBudget), 1.0, kMostRounds));
+    if (cycle_ > 0 && has_plan()) {
+        const Plan &plan = best_plan();
+        routes_.clear();
+        cost_ = 0;
+        for (size_t route = 0; route < plan.num_routes(); ++route) {
+            const auto arcs = plan.route(route);
+            routes_.push_back({{arcs.begin(), arcs.end()}, best_costs_[route]});
+            cost_ += best_costs_[route];
+        }
+    }
+}
+
+// A cycle that lasts for a time has as many rounds as there are.
+bool AreaSearch::cycle_is_over() const {
+    return cycle_seconds_ > 0.0 ? elapsed() >= cycle_began_ + cycle_seconds_
+                                : round_ >= rounds_;
+}
+
 void AreaSearch::draw_round() {
+    double price = 0.0;
+    for (const auto &area : areas_) {
+        price += area->excess_price / static_cast<double>(areas_.size());
+    }
+    excess_price_ = areas_.empty() ? -1.0 : price;
     std::vector<Site> sites;
     std::erase_if(routes_, [](const Route &route) { return route.arcs.empty(); });
     for (size_t number = 0; number < routes_.size(); ++number) {
@@ -146,7 +209,7 @@ void AreaSearch::draw_round() {
     const auto mean_size = network_.num_tasks() /
                            std::max<int64_t>(1, static_cast<int64_t>(routes_.size()));
     areas_.clear();
-    budget_ = next_budget();
+    const double budget = budget_ / static_cast<double>(rounds_);
     for (std::vector<int32_t> &routes :
          draw_areas(std::move(sites), std::max(most_tasks_, kFewRoutes * mean_size),
                     random_)) {
@@ -159,32 +222,20 @@ void AreaSearch::draw_round() {
             }
         }
         area.budget = std::max<int64_t>(
-            1, std::llround(budget_ * static_cast<double>(area.tasks.size())));
+            1, std::llround(budget * static_cast<double>(area.tasks.size())));
     }
-    round_began_ = elapsed();
-    round_began_at_ = iterations_;
     ++round_;
+    ++rounds_drawn_;
 }
 
-// Rounds double so that the last one, which takes half of all, ends with the horizon.
-double AreaSearch::next_budget() const {
-    const auto tasks = static_cast<double>(std::max(1, network_.num_tasks()));
-    const double least = round_ == 0 ? kFirstBudget : 2.0 * budget_;
-    double left = 0.0; // iterations for each task
-    if (horizon_.iterations > 0) {
-        left = static_cast<double>(horizon_.iterations - iterations_) / tasks;
-    } else if (horizon_.seconds > 0.0 && round_ > 0) {
-        const double pace = static_cast<double>(iterations_ - round_began_at_) /
-                            std::max(1e-6, elapsed() - round_began_);
-        left = pace * (horizon_.seconds - elapsed()) / tasks;
-    } else {
-        return std::min(least, kMostBudget);
+// Share of the cycle that is over, as an area sees it.
+double AreaSearch::progress(const Area &area) const {
+    if (cycle_seconds_ > 0.0) {
+        return std::clamp((elapsed() - cycle_began_) / cycle_seconds_, 0.0, 1.0);
     }
-    if (left <= 0.0) {
-        return least; // beyond the horizon
-    }
-    const double rounds = std::max(1.0, std::floor(std::log2(left / least + 1.0)));
-    return left / (std::exp2(rounds) - 1.0);
+    const auto here = static_cast<double>(area.iterations / kBatch * kBatch) /
+                      static_cast<double>(area.budget);
+    return (static_cast<double>(round_ - 1) + here) / static_cast<double>(rounds_);
 }
 
 // Where the fleet is limited, areas may have so many routes that all of them together
@@ -217,25 +268,57 @@ void AreaSearch::open(Area &area) {
         }
         start.route_starts.push_back(static_cast<int32_t>(start.arcs.size()));
     }
-    RuinRecreateSettings settings = settings_;
-    if (round_ > 1) {
-        settings.first_temperature =
-            std::max(settings.last_temperature, kReheat * settings.first_temperature);
+    area.tables = std::make_unique<RuinRecreateTables>(*area.network, settings_);
+    area.chain =
+        std::make_unique<Chain>(*area.tables, seed_,
+                                static_cast<uint64_t>(rounds_drawn_) << 32 |
+                                    static_cast<uint64_t>(area.routes.front()));
+    area.chain->start(start);
+    if (excess_price_ >= 0.0) {
+        area.chain->set_excess_price(excess_price_);
     }
-    const uint64_t seed = seed_ +
-                          0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(round_) +
-                          static_cast<uint64_t>(area.routes.front());
-    area.search = std::make_unique<RuinRecreate>(*area.network, settings, seed, 1,
-                                                 Horizon{area.budget, 0.0}, start);
 }
 
-// Puts the best plan of an area into the plan of the city, if it is better.
-void AreaSearch::take_over(Area &area) {
-    if (area.search == nullptr || !area.search->has_plan() ||
-        area.search->best_cost() >= area.cost) {
-        return;
+void AreaSearch::search(Area &area, int64_t iterations, double deadline) {
+    const double first = cycle_ == 0 ? settings_.first_temperature
+                                     : std::max(settings_.last_temperature,
+                                                kReheat * settings_.first_temperature);
+    const double fall = settings_.last_temperature / first;
+    const int64_t end = area.iterations + iterations;
+    while (area.iterations < end && elapsed() < deadline) {
+        const double temperature =
+            area.tables->near_distance * first * std::pow(fall, progress(area));
+        const int64_t batch_end =
+            std::min(end, area.iterations / kBatch * kBatch + kBatch);
+        for (; area.iterations < batch_end; ++area.iterations) {
+            area.chain->step(temperature);
+        }
     }
-    const Plan &plan = area.search->best_plan();
+    if (area.done()) {
+        const double temperature =
+            area.tables->near_distance * first * std::pow(fall, progress(area));
+        for (int i = 0; i < kMostSettling && !area.chain->current_fits(); ++i) {
+            area.chain->step(temperature);
+        }
+        area.excess_price = area.chain->excess_price();
+    }
+}
+
+// Leaves the plan of an area that was searched to those that come after it.
+void AreaSearch::settle(Area &area) {
+    const Chain &chain = *area.chain;
+    const bool takes_best = !chain.current_fits() || progress(area) > kCold;
+    if (!takes_best) {
+        replace(area, chain.current_plan());
+    } else if (chain.best_fits_fleet()) {
+        replace(area, chain.best_plan());
+    }
+    area.chain.reset();
+    area.tables.reset();
+    area.network.reset();
+}
+
+void AreaSearch::replace(const Area &area, const Plan &plan) {
     for (const int32_t route : area.routes) {
         cost_ -= routes_[idx(route)].cost;
         routes_[idx(route)] = {};
@@ -247,26 +330,44 @@ void AreaSearch::take_over(Area &area) {
         if (route < area.routes.size()) {
             std::swap(routes_.back(), routes_[idx(area.routes[route])]);
             routes_.pop_back();
-        } else {
-            area.routes.push_back(static_cast<int32_t>(routes_.size()) - 1);
         }
     }
-    area.cost = area.search->best_cost();
 }
 
+// The plan, with the best plans of the areas under way in it.
 void AreaSearch::note_best() {
-    if (!rules_.fits_fleet(num_routes()) || (has_plan() && cost_ >= best_cost())) {
-        return;
-    }
-    Plan plan;
-    plan.route_starts.push_back(0);
-    for (const Route &route : routes_) {
-        if (!route.arcs.empty()) {
-            plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
-            plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+    int64_t cost = cost_;
+    std::vector<const Area *> better;
+    for (const auto &area : areas_) {
+        if (area->chain && area->chain->best_fits_fleet() &&
+            area->chain->best_cost() < area->cost) {
+            better.push_back(area.get());
+            cost += area->chain->best_cost() - area->cost;
         }
     }
-    keep_best(plan, cost_, std::max<int64_t>(0, iterations_ - 1));
+    if (has_plan() && cost >= best_cost()) {
+        return;
+    }
+    const std::vector<Route> kept = routes_;
+    const int64_t kept_cost = cost_;
+    for (const Area *area : better) {
+        replace(*area, area->chain->best_plan());
+    }
+    if (rules_.fits_fleet(num_routes())) {
+        Plan plan;
+        plan.route_starts.push_back(0);
+        best_costs_.clear();
+        for (const Route &route : routes_) {
+            if (!route.arcs.empty()) {
+                plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
+                plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+                best_costs_.push_back(route.cost);
+            }
+        }
+        keep_best(plan, cost_, std::max<int64_t>(0, iterations_ - 1));
+    }
+    routes_ = kept;
+    cost_ = kept_cost;
 }
 
 void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int threads) {
@@ -276,6 +377,9 @@ void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int thr
     while (iterations_ < end && elapsed() < deadline && !reached(target)) {
         if (std::all_of(areas_.begin(), areas_.end(),
                         [](const auto &area) { return area->done(); })) {
+            if (cycle_is_over()) {
+                start_next_cycle();
+            }
             draw_round();
         }
         size_t next = 0;
@@ -296,30 +400,27 @@ void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int thr
                 if (share <= 0) {
                     return;
                 }
-                if (area.search == nullptr && is_too_late()) {
+                if (area.chain == nullptr && is_too_late()) {
                     continue;
                 }
                 worked = true;
                 done += share;
                 lock.unlock();
                 const double began = elapsed();
-                const bool is_new = area.search == nullptr;
+                const bool is_new = area.chain == nullptr;
                 if (is_new) {
                     open(area);
                 }
                 const double opened = elapsed();
-                area.search->run(share, deadline - opened, -1, 1);
+                const int64_t before = area.iterations;
+                search(area, share, deadline);
                 lock.lock();
                 if (is_new) {
                     opening_seconds_ = opened - began;
                 }
-                const int64_t now = area.search->iterations();
-                done += now - area.iterations - share;
-                area.iterations = now;
-                take_over(area);
+                done += area.iterations - before - share;
                 if (area.done()) {
-                    area.search.reset();
-                    area.network.reset();
+                    settle(area);
                 }
             }
         });

@@ -1,9 +1,10 @@
 // Plans for whole cities: routes that lie near each other form an area, which is
-// searched by ruin-recreate as if it were a city of its own. Once all areas were
-// searched new ones are drawn, with other borders, and searched for longer (POPMUSIC;
-// Taillard and Voss 2002; decomposition by position as of Santini et al. 2023). What an
-// iteration takes does not depend on the size of the city, nor does the memory for
-// driving costs: only those within the areas at work are measured.
+// searched for a while as if it were a city of its own. Then new areas are drawn, with
+// other borders (POPMUSIC; Taillard and Voss 2002; decomposition by position as of
+// Santini et al. 2023). All areas are annealed together: each goes on with the plan
+// that those before it left, at the temperature of the whole. What an iteration takes
+// does not depend on the size of the city, nor does the memory for driving costs: only
+// those within the areas at work are measured.
 #pragma once
 
 #include "network/areas.h"
@@ -46,11 +47,15 @@ class AreaSearch : public Engine {
                                   const std::vector<int32_t> &tasks,
                                   std::span<const int32_t> route) const;
     int32_t num_routes() const;
+    void start_next_cycle();
+    bool cycle_is_over() const;
     void draw_round();
-    double next_budget() const;
     int32_t most_routes(const Area &area) const;
+    double progress(const Area &area) const;
     void open(Area &area);
-    void take_over(Area &area);
+    void search(Area &area, int64_t iterations, double deadline);
+    void settle(Area &area);
+    void replace(const Area &area, const Plan &plan);
     void note_best();
     bool is_too_late() const;
 
@@ -64,12 +69,18 @@ class AreaSearch : public Engine {
     const std::vector<Position> positions_; // by task
     std::vector<Route> routes_;
     int64_t cost_ = 0;
-    // The round under way.
-    std::vector<std::unique_ptr<Area>> areas_;
-    int64_t round_ = 0;   // counted from 1
+    std::vector<int64_t> best_costs_; // of the routes of the best plan
+    double excess_price_ = -1.0; // that the areas of the last round found; none yet
+    // The cycle under way: the temperature falls once.
+    int64_t cycle_ = -1;
     double budget_ = 0.0; // iterations for each task
-    double round_began_ = 0.0;
-    int64_t round_began_at_ = 0; // iterations until then
+    int64_t rounds_ = 0;
+    double cycle_began_ = 0.0;
+    double cycle_seconds_ = 0.0; // 0 where it ends by its rounds
+    // The round under way: every area is searched once.
+    std::vector<std::unique_ptr<Area>> areas_;
+    int64_t round_ = 0;        // of the cycle
+    int64_t rounds_drawn_ = 0; // in all
     int64_t num_routes_of_round_ = 0;
     double opening_seconds_ = 0.0; // of the area opened last
 };

@@ -33,6 +33,17 @@ class Chain {
     const CurrentPlan &current() const { return plan_; }
     // Of the current plan, without the price of its load above capacity.
     int64_t current_cost() const { return penalties_.cost(plan_); }
+    // Whether it keeps capacity and fleet limit.
+    bool current_fits() const {
+        return plan_.excess() == 0 && tables_.rules.fits_fleet(plan_.num_routes());
+    }
+    Plan current_plan() const { return to_plan(tables_.tasks, plan_.routes()); }
+    // What excess load costs, in place of a price that it would have to find first.
+    double excess_price() const { return penalties_.excess_price(); }
+    void set_excess_price(double price) {
+        penalties_.set_excess_price(price);
+        cost_ = penalties_.penalised_cost(plan_);
+    }
     int64_t best_cost() const { return best_cost_; }
     double best_objective() const { return static_cast<double>(best_cost_); }
     bool best_fits_fleet() const { return best_fits_fleet_; }

@@ -15,6 +15,8 @@ class Penalties {
     explicit Penalties(const RuinRecreateTables &tables);
 
     double excess_price() const { return excess_price_; }
+    // For a search that another goes on with.
+    void set_excess_price(double price) { excess_price_ = price; }
     // Of one route.
     int32_t max_excess() const { return max_excess_; }
     int64_t max_load() const { return rules_.capacity() + max_excess_; }
