@@ -456,7 +456,9 @@ def solve(
     if isinstance(stop, Stop) and stop.seconds is not None:
         # What follows the search looks at every street, and at every pair of tasks.
         after = _AFTER_STREETS * (solvable - began)
-        share = _AFTER_AREAS if in_parts else _AFTER_PAIRS
+        share = _AFTER_PAIRS
+        if in_parts:
+            share = _AFTER_AREAS * len(instance.required) / len(instance.links)
         after += share * (time.perf_counter() - solvable)
         after = reserve + min(after, _AFTER_AT_MOST * stop.seconds)
         stop = dataclasses.replace(stop, seconds=max(0.0, stop.seconds - after))

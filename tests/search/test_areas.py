@@ -80,6 +80,14 @@ def test_one_route_is_one_area() -> None:
     assert result.solution.num_routes == 1
 
 
+def test_routes_that_are_too_long_for_an_area_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.MAX_TERMINALS", 200)
+    with pytest.raises(InstanceError, match=r"at most 20 streets, found 112 tasks"):
+        solve(grid(8, capacity=10**6), stop=Stop(iterations=1))
+
+
 def test_costs_of_all_routes_may_exceed_what_one_may_cost() -> None:
     dear = grid(9, capacity=6)
     links = [
@@ -112,10 +120,15 @@ def test_the_best_plan_so_far_is_there_at_any_time(city: Instance) -> None:
     )
 
 
-def test_the_shape_of_a_plan_needs_no_matrix(city: Instance) -> None:
+def test_the_shape_of_a_plan_needs_no_matrix(
+    city: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = solved(city, stop=Stop(iterations=500), seed=1)
-    assert result.shape is not None
-    measured = shape(city, result.solution, Network(city))
-    assert result.shape.longest == measured.longest
+    whole = shape(city, result.solution, Network(city))
+    monkeypatch.setattr("arcfleet.solution.shape.IN_PARTS_FROM", 60)
+    other = replace(city, name="other")  # shapes of one instance are kept
+    in_parts = shape(other, result.solution, Network(city, in_parts=True))
+    assert in_parts.longest == whole.longest
     # The nearest street may lie across the border of an area both times.
-    assert abs(result.shape.interleaving - measured.interleaving) < 0.05
+    assert abs(in_parts.interleaving - whole.interleaving) < 0.05
+    assert shape(replace(city, name="third"), result.solution) == in_parts

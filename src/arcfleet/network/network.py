@@ -34,6 +34,8 @@ UNREACHABLE: int = _core.UNREACHABLE
 #: In a network of a fleet a way that there is not costs more than this.
 CLOSED_COST = 2**27
 
+#: With more tasks driving costs are measured within areas only, where that will do.
+IN_PARTS_FROM = 2800
 #: With so many terminals the matrix takes 4 GB.
 MAX_TERMINALS = 32_768
 #: With more a warning says how much memory is needed: 8,000 tasks with turn rules.
@@ -90,6 +92,7 @@ class Network:
         in_parts: bool = False,
     ) -> None:
         self.instance = instance
+        self.in_parts = in_parts
         links = instance.links
         end = time.perf_counter() + seconds
         if not in_parts:

@@ -7,6 +7,8 @@ other stop rule in cycles of a length that fits the number of tasks.
 
 With several threads as many chains run side by side and share what they find. The same
 seed, number of iterations and number of threads give the same plan.
+
+A city of more tasks is cut into areas, which the threads share; see `AREAS_FROM`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 from arcfleet import _core
 from arcfleet._checks import check_number
 from arcfleet.errors import InstanceError
+from arcfleet.network.network import IN_PARTS_FROM, MAX_TERMINALS
 from arcfleet.search.fleet import fleet_search
 from arcfleet.search.run import BEGUN, run_engine, too_short
 from arcfleet.search.stop import time_limit
@@ -87,14 +90,30 @@ _RANGES = {
 
 
 #: With more tasks a city is planned in areas, unless it asks for a fleet's operations.
-AREAS_FROM = 2800
+AREAS_FROM = IN_PARTS_FROM
 #: An area has at most so many tasks, or those of five routes.
 AREA_TASKS = 2000
+_ROUTES_OF_AREA = 5
 
 
 def plans_in_areas(instance: Instance) -> bool:
     """Return whether ruin and recreate needs driving costs within areas only."""
     return len(instance.required) > AREAS_FROM and not instance.operations
+
+
+def _check_areas(instance: Instance) -> None:
+    """Raise InstanceError where routes are so long that an area is too large."""
+    tasks = len(instance.required)
+    demand = sum(instance.links[link].demand for link in instance.required)
+    routes = max(1, -(-demand // instance.capacity))
+    largest = min(tasks, max(AREA_TASKS, _ROUTES_OF_AREA * tasks // routes))
+    most = MAX_TERMINALS // 2
+    if largest > most:
+        raise InstanceError(
+            f"expected routes of at most {most // _ROUTES_OF_AREA} streets, found {tasks} "
+            f"tasks for {routes} {'route' if routes == 1 else 'routes'} in instance "
+            f"{instance.name!r}: split it into areas or check the capacity"
+        )
 
 
 def ruin_recreate(network: Network, context: RunContext) -> Result:
@@ -111,6 +130,7 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
 
     def make_engine() -> _core.RuinRecreate | _core.AreaSearch:
         if plans_in_areas(network.instance):
+            _check_areas(network.instance)
             before = context.seconds
             try:
                 return _core.AreaSearch(

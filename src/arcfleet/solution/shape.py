@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
-from arcfleet.network import Network
+from arcfleet.network.network import IN_PARTS_FROM, Network
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
@@ -28,7 +28,8 @@ class Shape:
         mean.
     interleaving
         Share of the streets whose nearest other street is on another route. Nearness is
-        driving between ends, both ways: the least plus the mean.
+        driving between ends, both ways: the least plus the mean. Above 2,800 streets it is
+        the nearest of some hundreds around.
     changed
         Number of streets on another route than in the instance's `previous`; None where
         that is empty. Streets that it does not name are new and do not count.
@@ -105,7 +106,10 @@ class _NearestStreets:
     def of(self, instance: Instance, network: Network | None) -> list[int]:
         last = self._last
         if last is None or last[0] is not instance:
-            built = Network(instance) if network is None else network
+            in_parts = len(instance.required) > IN_PARTS_FROM
+            built = network
+            if built is None or in_parts != built.in_parts:
+                built = Network(instance, in_parts=in_parts)
             last = self._last = instance, built.core.nearest_others().tolist()
         return last[1]
 
