@@ -54,11 +54,13 @@ SET = '[[sets]]\nname = "a"\nfiles = ["*.dat"]\n'
         ('folder = "."\n' + SET + SET, "once per set"),
         ('folder = "."\nreferences = "no.csv"\n' + SET, "no.csv"),
         ('folder = "."\nreferences = "bad.csv"\n' + SET, "bad.csv:2"),
+        ('folder = "."\nreferences = "long.csv"\n' + SET, "long.csv:2: expected CSV"),
     ],
 )
 def test_bad_suites(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.dat").write_text("")
     (tmp_path / "bad.csv").write_text("name,upper_bound\nx,many\n")
+    (tmp_path / "long.csv").write_text(f"name,upper_bound\n{'x' * 200_000},3\n")
     with pytest.raises(FileError, match=message):
         read_suite(write_suite(tmp_path, text))
 

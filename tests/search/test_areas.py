@@ -39,12 +39,12 @@ def test_areas_find_plans_as_good_as_those_of_the_whole(
     city: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arcfleet.search.ruin_recreate.AREA_TASKS", 200)
-    stop = Stop(iterations=40_000)
+    stop = Stop(iterations=200_000)
     in_areas = solved(city, stop=stop, seed=1)
     monkeypatch.setattr("arcfleet.search.ruin_recreate.AREAS_FROM", 10**6)
     whole = solved(city, stop=stop, seed=1)
     assert in_areas.cost != whole.cost  # it was another search
-    assert in_areas.cost < 1.05 * whole.cost
+    assert in_areas.cost < 1.03 * whole.cost
 
 
 def test_same_seed_same_plan_with_any_number_of_threads(city: Instance) -> None:

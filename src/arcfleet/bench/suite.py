@@ -125,6 +125,16 @@ def _read_references(path: Path, folder: Path, name: object) -> dict[str, tuple[
     if not is_file(table):
         raise FileError(path, f"expected references in {folder}, found no {quote(name)}")
     rows = csv.DictReader(read_text(table).splitlines())
+    try:
+        return _references(table, rows)
+    except csv.Error as error:
+        raise FileError(
+            table, f"expected CSV, found a row that is not ({error})", rows.line_num
+        ) from error
+
+
+def _references(table: Path, rows: csv.DictReader[str]) -> dict[str, tuple[int, bool]]:
+    """Return the costs of a table, as `_read_references` does."""
     if not {"name", "upper_bound"} <= set(rows.fieldnames or ()):
         raise FileError(table, "expected columns name and upper_bound", 1)
     references = {}
