@@ -54,7 +54,7 @@ SET = '[[sets]]\nname = "a"\nfiles = ["*.dat"]\n'
         ('folder = "."\n' + SET + SET, "once per set"),
         ('folder = "."\nreferences = "no.csv"\n' + SET, "no.csv"),
         ('folder = "."\nreferences = "bad.csv"\n' + SET, "bad.csv:2"),
-        ('folder = "."\nreferences = "long.csv"\n' + SET, "long.csv:2: expected CSV"),
+        ('folder = "."\nreferences = "long.csv"\n' + SET, "long.csv:1: expected CSV"),
     ],
 )
 def test_bad_suites(tmp_path: Path, text: str, message: str) -> None:
