@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -44,13 +45,13 @@ constexpr int64_t kBatch = 32;
 
 // Some routes, as a city of its own.
 struct AreaSearch::Area {
-    std::vector<int32_t> routes;
+    std::vector<Route> routes;
+    int64_t cost = 0;   // of these
     int64_t budget = 0; // iterations
     int64_t iterations = 0;
-    int64_t cost = 0; // of these routes in the plan
-    bool settled = false;
     double excess_price = 0.0;
-    std::vector<int32_t> tasks;
+    uint64_t stream = 0;        // of random numbers
+    std::vector<int32_t> tasks; // in the order of the routes when it was drawn
     // Null until the search begins and once it ended.
     std::unique_ptr<Network> network;
     std::unique_ptr<RuinRecreateTables> tables;
@@ -69,27 +70,45 @@ AreaSearch::AreaSearch(const Network &network, const RuinRecreateSettings &setti
     if (start.num_routes() > 0) {
         for (size_t route = 0; route < start.num_routes(); ++route) {
             const auto arcs = start.route(route);
-            add_route({arcs.begin(), arcs.end()}, network_.deadheads(arcs));
+            routes_.push_back(
+                make_route({arcs.begin(), arcs.end()}, network_.deadheads(arcs)));
         }
     } else {
         plan_from_scratch(threads);
     }
-    note_best();
     start_next_cycle();
     draw_round();
+    note_best();
 }
 
 AreaSearch::~AreaSearch() = default;
 
-void AreaSearch::add_route(std::vector<int32_t> arcs,
-                           const std::vector<int32_t> &deadheads) {
+AreaSearch::Route AreaSearch::make_route(std::vector<int32_t> arcs,
+                                         const std::vector<int32_t> &deadheads) const {
     int64_t cost = std::accumulate(deadheads.begin(), deadheads.end(),
                                    int64_t{rules_.route_cost()});
     for (const int32_t arc : arcs) {
         cost += network_.arc(arc).service_cost;
     }
-    cost_ += cost;
-    routes_.push_back({std::move(arcs), cost});
+    return {std::move(arcs), cost};
+}
+
+// The routes of a plan of an area, as routes of the city.
+std::vector<AreaSearch::Route> AreaSearch::routes_of(const Network &part,
+                                                     const std::vector<int32_t> &tasks,
+                                                     const Plan &plan) const {
+    std::vector<Route> routes;
+    for (size_t route = 0; route < plan.num_routes(); ++route) {
+        std::vector<int32_t> arcs;
+        for (const int32_t arc : plan.route(route)) {
+            const int32_t task = part.arc(arc).task;
+            const int32_t turned = arc - part.task_arc(task);
+            arcs.push_back(network_.task_arc(tasks[idx(task)]) + turned);
+        }
+        routes.push_back(
+            make_route(std::move(arcs), part.deadheads(plan.route(route))));
+    }
+    return routes;
 }
 
 void AreaSearch::plan_from_scratch(int threads) {
@@ -99,8 +118,7 @@ void AreaSearch::plan_from_scratch(int threads) {
     }
     const auto areas = draw_areas(std::move(sites), most_tasks_, random_);
     // By area, in order, whichever thread came first.
-    std::vector<std::vector<std::vector<int32_t>>> routes(areas.size());
-    std::vector<std::vector<std::vector<int32_t>>> deadheads(areas.size());
+    std::vector<std::vector<Route>> routes(areas.size());
     std::atomic<size_t> next{0};
     const double allowed = horizon_.seconds > 0.0
                                ? (1.0 + kLatestShare) * horizon_.seconds
@@ -112,35 +130,12 @@ void AreaSearch::plan_from_scratch(int threads) {
             const Network part = network_.part(areas[i], 0);
             const double seconds = horizon_.seconds / static_cast<double>(areas.size());
             const Plan plan = first_plan(part, seed_, seconds);
-            for (size_t route = 0; route < plan.num_routes(); ++route) {
-                deadheads[i].push_back(part.deadheads(plan.route(route)));
-                routes[i].push_back(to_whole(part, areas[i], plan.route(route)));
-            }
+            routes[i] = routes_of(part, areas[i], plan);
         }
     });
-    for (size_t i = 0; i < areas.size(); ++i) {
-        for (size_t route = 0; route < routes[i].size(); ++route) {
-            add_route(std::move(routes[i][route]), deadheads[i][route]);
-        }
+    for (std::vector<Route> &each : routes) {
+        std::move(each.begin(), each.end(), std::back_inserter(routes_));
     }
-}
-
-std::vector<int32_t> AreaSearch::to_whole(const Network &part,
-                                          const std::vector<int32_t> &tasks,
-                                          std::span<const int32_t> route) const {
-    std::vector<int32_t> arcs;
-    for (const int32_t arc : route) {
-        const int32_t task = part.arc(arc).task;
-        const int32_t turned = arc - part.task_arc(task);
-        arcs.push_back(network_.task_arc(tasks[idx(task)]) + turned);
-    }
-    return arcs;
-}
-
-int32_t AreaSearch::num_routes() const {
-    return static_cast<int32_t>(
-        std::count_if(routes_.begin(), routes_.end(),
-                      [](const Route &route) { return !route.arcs.empty(); }));
 }
 
 // Cycles double so that the last one, which takes half of all, ends with the horizon.
@@ -170,12 +165,11 @@ void AreaSearch::start_next_cycle() {
         std::llround(std::clamp(std::floor(budget_ / kRoundBudget), 1.0, kMostRounds));
     if (cycle_ > 0 && has_plan()) {
         const Plan &plan = best_plan();
+        areas_.clear();
         routes_.clear();
-        cost_ = 0;
         for (size_t route = 0; route < plan.num_routes(); ++route) {
             const auto arcs = plan.route(route);
             routes_.push_back({{arcs.begin(), arcs.end()}, best_costs_[route]});
-            cost_ += best_costs_[route];
         }
     }
 }
@@ -187,13 +181,16 @@ bool AreaSearch::cycle_is_over() const {
 }
 
 void AreaSearch::draw_round() {
-    double price = 0.0;
-    for (const auto &area : areas_) {
-        price += area->excess_price / static_cast<double>(areas_.size());
+    if (!areas_.empty()) {
+        routes_.clear();
+        excess_price_ = 0.0;
+        for (const auto &area : areas_) {
+            std::move(area->routes.begin(), area->routes.end(),
+                      std::back_inserter(routes_));
+            excess_price_ += area->excess_price / static_cast<double>(areas_.size());
+        }
     }
-    excess_price_ = areas_.empty() ? -1.0 : price;
     std::vector<Site> sites;
-    std::erase_if(routes_, [](const Route &route) { return route.arcs.empty(); });
     for (size_t number = 0; number < routes_.size(); ++number) {
         const std::vector<int32_t> &arcs = routes_[number].arcs;
         const auto size = static_cast<int32_t>(arcs.size());
@@ -210,14 +207,15 @@ void AreaSearch::draw_round() {
                            std::max<int64_t>(1, static_cast<int64_t>(routes_.size()));
     areas_.clear();
     const double budget = budget_ / static_cast<double>(rounds_);
-    for (std::vector<int32_t> &routes :
+    for (const std::vector<int32_t> &numbers :
          draw_areas(std::move(sites), std::max(most_tasks_, kFewRoutes * mean_size),
                     random_)) {
         auto &area = *areas_.emplace_back(std::make_unique<Area>());
-        area.routes = std::move(routes);
-        for (const int32_t route : area.routes) {
-            area.cost += routes_[idx(route)].cost;
-            for (const int32_t arc : routes_[idx(route)].arcs) {
+        area.stream = static_cast<uint64_t>(rounds_drawn_) << 32 | areas_.size();
+        for (const int32_t number : numbers) {
+            area.routes.push_back(std::move(routes_[idx(number)]));
+            area.cost += area.routes.back().cost;
+            for (const int32_t arc : area.routes.back().arcs) {
                 area.tasks.push_back(network_.arc(arc).task);
             }
         }
@@ -260,19 +258,16 @@ void AreaSearch::open(Area &area) {
         std::make_unique<Network>(network_.part(area.tasks, most_routes(area)));
     Plan start;
     start.route_starts.push_back(0);
-    int32_t task = 0;
-    for (const int32_t route : area.routes) {
-        for (const int32_t arc : routes_[idx(route)].arcs) {
-            const int32_t turned = arc - network_.task_arc(network_.arc(arc).task);
-            start.arcs.push_back(area.network->task_arc(task++) + turned);
+    for (const Route &route : area.routes) {
+        for (const int32_t arc : route.arcs) {
+            const auto task = static_cast<int32_t>(start.arcs.size());
+            const int32_t turned = arc - network_.task_arc(area.tasks[idx(task)]);
+            start.arcs.push_back(area.network->task_arc(task) + turned);
         }
         start.route_starts.push_back(static_cast<int32_t>(start.arcs.size()));
     }
     area.tables = std::make_unique<RuinRecreateTables>(*area.network, settings_);
-    area.chain =
-        std::make_unique<Chain>(*area.tables, seed_,
-                                static_cast<uint64_t>(rounds_drawn_) << 32 |
-                                    static_cast<uint64_t>(area.routes.front()));
+    area.chain = std::make_unique<Chain>(*area.tables, seed_, area.stream);
     area.chain->start(start);
     if (excess_price_ >= 0.0) {
         area.chain->set_excess_price(excess_price_);
@@ -308,66 +303,49 @@ void AreaSearch::search(Area &area, int64_t iterations, double deadline) {
 void AreaSearch::settle(Area &area) {
     const Chain &chain = *area.chain;
     const bool takes_best = !chain.current_fits() || progress(area) > kCold;
-    if (!takes_best) {
-        replace(area, chain.current_plan());
-    } else if (chain.best_fits_fleet()) {
-        replace(area, chain.best_plan());
+    if (!takes_best || chain.best_fits_fleet()) {
+        area.routes = routes_of(*area.network, area.tasks,
+                                takes_best ? chain.best_plan() : chain.current_plan());
+        area.cost = 0;
+        for (const Route &route : area.routes) {
+            area.cost += route.cost;
+        }
     }
     area.chain.reset();
     area.tables.reset();
     area.network.reset();
 }
 
-void AreaSearch::replace(const Area &area, const Plan &plan) {
-    for (const int32_t route : area.routes) {
-        cost_ -= routes_[idx(route)].cost;
-        routes_[idx(route)] = {};
-    }
-    for (size_t route = 0; route < plan.num_routes(); ++route) {
-        std::vector<int32_t> arcs =
-            to_whole(*area.network, area.tasks, plan.route(route));
-        add_route(std::move(arcs), area.network->deadheads(plan.route(route)));
-        if (route < area.routes.size()) {
-            std::swap(routes_.back(), routes_[idx(area.routes[route])]);
-            routes_.pop_back();
-        }
-    }
-}
-
 // The plan, with the best plans of the areas under way in it.
 void AreaSearch::note_best() {
-    int64_t cost = cost_;
-    std::vector<const Area *> better;
+    const auto has_better = [](const Area &area) {
+        return area.chain && area.chain->best_fits_fleet() &&
+               area.chain->best_cost() < area.cost;
+    };
+    int64_t cost = 0;
     for (const auto &area : areas_) {
-        if (area->chain && area->chain->best_fits_fleet() &&
-            area->chain->best_cost() < area->cost) {
-            better.push_back(area.get());
-            cost += area->chain->best_cost() - area->cost;
-        }
+        cost += has_better(*area) ? area->chain->best_cost() : area->cost;
     }
     if (has_plan() && cost >= best_cost()) {
         return;
     }
-    const std::vector<Route> kept = routes_;
-    const int64_t kept_cost = cost_;
-    for (const Area *area : better) {
-        replace(*area, area->chain->best_plan());
-    }
-    if (rules_.fits_fleet(num_routes())) {
-        Plan plan;
-        plan.route_starts.push_back(0);
-        best_costs_.clear();
-        for (const Route &route : routes_) {
-            if (!route.arcs.empty()) {
-                plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
-                plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
-                best_costs_.push_back(route.cost);
-            }
+    Plan plan;
+    plan.route_starts.push_back(0);
+    std::vector<int64_t> costs;
+    for (const auto &area : areas_) {
+        for (const Route &route :
+             has_better(*area)
+                 ? routes_of(*area->network, area->tasks, area->chain->best_plan())
+                 : area->routes) {
+            plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
+            plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+            costs.push_back(route.cost);
         }
-        keep_best(plan, cost_, std::max<int64_t>(0, iterations_ - 1));
     }
-    routes_ = kept;
-    cost_ = kept_cost;
+    if (rules_.fits_fleet(static_cast<int64_t>(plan.num_routes()))) {
+        best_costs_ = std::move(costs);
+        keep_best(plan, cost, std::max<int64_t>(0, iterations_ - 1));
+    }
 }
 
 void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int threads) {

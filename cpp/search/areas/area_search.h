@@ -37,16 +37,15 @@ class AreaSearch : public Engine {
   private:
     struct Area;
     struct Route {
-        std::vector<int32_t> arcs; // none where the route was given up
+        std::vector<int32_t> arcs;
         int64_t cost = 0;
     };
 
     void plan_from_scratch(int threads);
-    void add_route(std::vector<int32_t> arcs, const std::vector<int32_t> &deadheads);
-    std::vector<int32_t> to_whole(const Network &part,
-                                  const std::vector<int32_t> &tasks,
-                                  std::span<const int32_t> route) const;
-    int32_t num_routes() const;
+    Route make_route(std::vector<int32_t> arcs,
+                     const std::vector<int32_t> &deadheads) const;
+    std::vector<Route> routes_of(const Network &part, const std::vector<int32_t> &tasks,
+                                 const Plan &plan) const;
     void start_next_cycle();
     bool cycle_is_over() const;
     void draw_round();
@@ -55,7 +54,6 @@ class AreaSearch : public Engine {
     void open(Area &area);
     void search(Area &area, int64_t iterations, double deadline);
     void settle(Area &area);
-    void replace(const Area &area, const Plan &plan);
     void note_best();
     bool is_too_late() const;
 
@@ -67,9 +65,8 @@ class AreaSearch : public Engine {
     const Horizon horizon_;
     Random random_;
     const std::vector<Position> positions_; // by task
-    std::vector<Route> routes_;
-    int64_t cost_ = 0;
-    std::vector<int64_t> best_costs_; // of the routes of the best plan
+    std::vector<Route> routes_;             // until areas are drawn that take them
+    std::vector<int64_t> best_costs_;       // of the routes of the best plan
     double excess_price_ = -1.0; // that the areas of the last round found; none yet
     // The cycle under way: the temperature falls once.
     int64_t cycle_ = -1;
