@@ -11,6 +11,7 @@
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 namespace arcfleet {
@@ -163,13 +164,27 @@ void AreaSearch::start_next_cycle() {
     }
     rounds_ =
         std::llround(std::clamp(std::floor(budget_ / kRoundBudget), 1.0, kMostRounds));
-    if (cycle_ > 0 && has_plan()) {
-        const Plan &plan = best_plan();
+    if (!kept_.empty()) {
         areas_.clear();
-        routes_.clear();
-        for (size_t route = 0; route < plan.num_routes(); ++route) {
-            const auto arcs = plan.route(route);
-            routes_.push_back({{arcs.begin(), arcs.end()}, best_costs_[route]});
+        routes_ = kept_;
+    }
+}
+
+// Keeps the plan at the end of a round for later cycles. The best plan may be one of
+// areas under way, which depends on when it was asked for.
+void AreaSearch::keep_round() {
+    int64_t cost = 0;
+    size_t routes = 0;
+    for (const auto &area : areas_) {
+        cost += area->cost;
+        routes += area->routes.size();
+    }
+    if (rules_.fits_fleet(static_cast<int64_t>(routes)) &&
+        (kept_.empty() || cost < kept_cost_)) {
+        kept_cost_ = cost;
+        kept_.clear();
+        for (const auto &area : areas_) {
+            kept_.insert(kept_.end(), area->routes.begin(), area->routes.end());
         }
     }
 }
@@ -266,7 +281,14 @@ void AreaSearch::open(Area &area) {
         }
         start.route_starts.push_back(static_cast<int32_t>(start.arcs.size()));
     }
-    area.tables = std::make_unique<RuinRecreateTables>(*area.network, settings_);
+    try {
+        area.tables = std::make_unique<RuinRecreateTables>(*area.network, settings_);
+    } catch (const std::overflow_error &) {
+        if (rounds_drawn_ == 1) {
+            throw;
+        }
+        return; // other areas were no trouble: this one stays as it is
+    }
     area.chain = std::make_unique<Chain>(*area.tables, seed_, area.stream);
     area.chain->start(start);
     if (excess_price_ >= 0.0) {
@@ -292,7 +314,11 @@ void AreaSearch::search(Area &area, int64_t iterations, double deadline) {
     if (area.done()) {
         const double temperature =
             area.tables->near_distance * first * std::pow(fall, progress(area));
-        for (int i = 0; i < kMostSettling && !area.chain->current_fits(); ++i) {
+        const auto late = [&] {
+            return horizon_.seconds > 0.0 && elapsed() > horizon_.seconds;
+        };
+        for (int i = 0; i < kMostSettling && !area.chain->current_fits() && !late();
+             ++i) {
             area.chain->step(temperature);
         }
         area.excess_price = area.chain->excess_price();
@@ -301,6 +327,9 @@ void AreaSearch::search(Area &area, int64_t iterations, double deadline) {
 
 // Leaves the plan of an area that was searched to those that come after it.
 void AreaSearch::settle(Area &area) {
+    if (area.chain == nullptr) {
+        return;
+    }
     const Chain &chain = *area.chain;
     const bool takes_best = !chain.current_fits() || progress(area) > kCold;
     if (!takes_best || chain.best_fits_fleet()) {
@@ -318,9 +347,9 @@ void AreaSearch::settle(Area &area) {
 
 // The plan, with the best plans of the areas under way in it.
 void AreaSearch::note_best() {
-    const auto has_better = [](const Area &area) {
+    const auto has_better = [&](const Area &area) {
         return area.chain && area.chain->best_fits_fleet() &&
-               area.chain->best_cost() < area.cost;
+               (area.chain->best_cost() < area.cost || !has_plan());
     };
     int64_t cost = 0;
     for (const auto &area : areas_) {
@@ -331,7 +360,6 @@ void AreaSearch::note_best() {
     }
     Plan plan;
     plan.route_starts.push_back(0);
-    std::vector<int64_t> costs;
     for (const auto &area : areas_) {
         for (const Route &route :
              has_better(*area)
@@ -339,13 +367,30 @@ void AreaSearch::note_best() {
                  : area->routes) {
             plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
             plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
-            costs.push_back(route.cost);
         }
     }
     if (rules_.fits_fleet(static_cast<int64_t>(plan.num_routes()))) {
-        best_costs_ = std::move(costs);
         keep_best(plan, cost, std::max<int64_t>(0, iterations_ - 1));
     }
+}
+
+// The plan at the end of the horizon does not depend on when the best plan was asked
+// for before.
+void AreaSearch::end_horizon() {
+    for (const auto &area : areas_) {
+        settle(*area);
+    }
+    keep_round();
+    if (kept_.empty()) {
+        return;
+    }
+    Plan plan;
+    plan.route_starts.push_back(0);
+    for (const Route &route : kept_) {
+        plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
+        plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+    }
+    keep_best(plan, kept_cost_, std::max<int64_t>(0, iterations_ - 1));
 }
 
 void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int threads) {
@@ -355,6 +400,7 @@ void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int thr
     while (iterations_ < end && elapsed() < deadline && !reached(target)) {
         if (std::all_of(areas_.begin(), areas_.end(),
                         [](const auto &area) { return area->done(); })) {
+            keep_round();
             if (cycle_is_over()) {
                 start_next_cycle();
             }
@@ -404,6 +450,9 @@ void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int thr
         });
         iterations_ += done;
         note_best();
+        if (horizon_.iterations > 0 && iterations_ >= horizon_.iterations) {
+            end_horizon();
+        }
         if (!worked) {
             // Nothing that is left would be ready in time.
             std::this_thread::sleep_for(std::chrono::duration<double>(

@@ -47,6 +47,7 @@ class AreaSearch : public Engine {
     std::vector<Route> routes_of(const Network &part, const std::vector<int32_t> &tasks,
                                  const Plan &plan) const;
     void start_next_cycle();
+    void keep_round();
     bool cycle_is_over() const;
     void draw_round();
     int32_t most_routes(const Area &area) const;
@@ -55,6 +56,7 @@ class AreaSearch : public Engine {
     void search(Area &area, int64_t iterations, double deadline);
     void settle(Area &area);
     void note_best();
+    void end_horizon();
     bool is_too_late() const;
 
     const Network &network_;
@@ -66,7 +68,8 @@ class AreaSearch : public Engine {
     Random random_;
     const std::vector<Position> positions_; // by task
     std::vector<Route> routes_;             // until areas are drawn that take them
-    std::vector<int64_t> best_costs_;       // of the routes of the best plan
+    std::vector<Route> kept_;               // at the end of the best round
+    int64_t kept_cost_ = 0;
     double excess_price_ = -1.0; // that the areas of the last round found; none yet
     // The cycle under way: the temperature falls once.
     int64_t cycle_ = -1;

@@ -14,6 +14,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import SolutionError, UnsolvableError
+from arcfleet.network import Network
 from arcfleet.search.fleet_rules import fleet_rules
 from arcfleet.solution.plan import IntArray, from_plan
 from arcfleet.solution.trips import TripPlan, from_trips
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from arcfleet.network import Network
     from arcfleet.solution import Solution
 
 
@@ -229,6 +229,11 @@ def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Soluti
     Then its order is cut into routes anew, with the best directions; raises
     UnsolvableError where that takes more routes than the fleet limit allows.
     """
+    if network.in_parts:
+        try:
+            return from_plan(network, arcs, route_starts)
+        except SolutionError:
+            network = Network(network.instance)  # which prices closed ways
     if not _drives_closed(network, arcs, route_starts):
         return from_plan(network, arcs, route_starts)
     arcs, route_starts = _split_on_open_ways(network, arcs)
