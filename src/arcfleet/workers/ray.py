@@ -181,7 +181,7 @@ class _Team:
                 self.ray.kill(actor)
 
     def _hand_out(self) -> None:
-        """Give tasks to the actors that are ready, and start others for those left."""
+        """Hand tasks to the actors that are ready, and start others for those left."""
         while not self.stop.value and self.idle and (group := self._group()):
             actor = self.idle.pop()
             reference = actor.work.remote([task for _, task in group])
