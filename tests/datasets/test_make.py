@@ -51,6 +51,25 @@ def test_the_same_arguments_give_the_same_bytes(
     assert sorted(tmp_path.iterdir()) == files
 
 
+def test_turn_rules_belong_to_the_arguments(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    files = [tmp_path / f"{name}.npz" for name in "ab"]
+    for file, workers in zip(files, (1, 2), strict=True):
+        options: Any = {"maps": [streets], "mixed": True, "turn_rules": True}
+        found = make_dataset(file, "varied30", count=30, workers=workers, **options)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert found.facts["turn_rules"] is True
+    assert all(instance.has_turn_rules for instance in found)
+    assert any(instance.turns for instance in found)
+    with pytest.raises(FileError, match="made with turn_rules True, found one with None"):
+        free = make_dataset(tmp_path / "c.npz", "varied30", count=30, maps=[streets])
+        assert not any(instance.has_turn_rules for instance in free)
+        make_dataset(
+            tmp_path / "c.npz", "varied30", count=30, maps=[streets], turn_rules=True
+        )
+
+
 def test_a_shorter_set_is_the_start_of_a_longer_one(streets: Path, tmp_path: Path) -> None:
     short, long = (
         make_dataset(tmp_path / f"{n}.npz", "task30", count=n, maps=[streets])

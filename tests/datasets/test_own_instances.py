@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arcfleet import Facility, Instance, Link, check, read
+from arcfleet import Facility, Instance, Link, Turn, check, read
 from arcfleet.datasets import Dataset, label_dataset
 from arcfleet.datasets.array_file import ArrayFile, write_array_file
 from arcfleet.datasets.statistics import summarise
@@ -71,10 +71,59 @@ def test_places_and_attribution_are_kept_where_they_are_known(tmp_path: Path) ->
     assert dataset.capacities.tolist() == [village.capacity, small.capacity]
 
 
+def with_rules() -> Instance:
+    """Return four streets around a block, with a dead end and three kinds of rules."""
+    block = [street(1, 2, 3, 1), street(2, 3, 4, 1), street(3, 4, 5, 2), street(4, 1, 6, 1)]
+    dead_end = street(3, 5, 7, 1)
+    turns = (
+        Turn(link_in=0, reverse_in=False, link_out=1, reverse_out=False, penalty=8),
+        Turn(link_in=2, reverse_in=True, link_out=1, reverse_out=True),
+    )
+    return replace(
+        make_instance(*block, dead_end, Link(tail=1, head=6, cost=2), name="block"),
+        **{"turns": turns, "u_turns": "dead-ends", "u_turn_penalty": 9},
+    )
+
+
+def test_turn_rules_are_kept(tmp_path: Path) -> None:
+    given = [with_rules(), read(SMALL)]
+    path = tmp_path / "own.npz"
+    dataset = Dataset.from_instances(given, path)
+    for found, instance in zip(Dataset.open(path), given, strict=True):
+        same_problem(found, instance)
+        for name in ("turns", "u_turns", "u_turn_penalty"):
+            assert getattr(found, name) == getattr(instance, name), name
+    labels = label_dataset(dataset, iterations=20)
+    for position, instance in enumerate(dataset):
+        assert check(instance, labels[position]).ok
+    rules = dataset.padded([1, 0]).turns
+    assert rules is not None
+    assert rules.num_turns.tolist() == [0, 2]
+    assert rules.turn_price.tolist() == [[0, 0], [9, 0]]
+    assert rules.u_turn_penalty.tolist() == [0, 9]
+
+
+def test_damaged_turns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "own.npz"
+    Dataset.from_instances([with_rules()], path)
+    file = ArrayFile(path, "arcfleet-dataset", 3, "x")
+    arrays = {name: file.array(name) for name in file.facts["sha256"]}
+    facts = {x: file.facts[x] for x in ("name", "capacity", "credit", "count")}
+    for name, wrong, message in (
+        ("turn_in", [0, 12], "links of the instance in the array 'turn_in'"),
+        ("u_turns", [3], "0 to 2 in the array 'u_turns'"),
+        ("turn_price", [1], "expected 2 entries of 'turn_price'"),
+    ):
+        damaged = {**arrays, name: np.array(wrong, dtype=np.uint8)}
+        write_array_file(path, "arcfleet-dataset", 3, facts, damaged)
+        with refused(FileError, message):
+            Dataset.open(path)[0]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"u_turns": "forbidden"}, "no turn rules in a data set"),
+        ({"u_turns": "forbidden"}, "a way between every two required links"),
         ({"facilities": (Facility(node=1),)}, "no facilities in a data set"),
         ({"fleet_limit": 3}, "no fleet limit in a data set"),
         ({"route_cost": 3}, "no fixed costs of routes in a data set"),
@@ -113,6 +162,6 @@ def test_damaged_capacities_are_refused(tmp_path: Path) -> None:
     write_array_file(path, "arcfleet-dataset", 2, facts, none)
     with refused(FileError, "whole numbers of at least 1 in the array 'capacity'"):
         Dataset.open(path)[0]
-    write_array_file(path, "arcfleet-dataset", 3, facts, arrays)
-    with refused(FileError, "version 2 of arcfleet-dataset or older, found version 3"):
+    write_array_file(path, "arcfleet-dataset", 4, facts, arrays)
+    with refused(FileError, "version 3 of arcfleet-dataset or older, found version 4"):
         Dataset.open(path)

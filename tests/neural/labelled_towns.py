@@ -1,6 +1,7 @@
 """Small labelled data sets for tests of training."""
 
 from pathlib import Path
+from typing import Any
 
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.dataset import pieces_to_arrays, write_dataset
@@ -16,14 +17,15 @@ def labelled_file(
     one_way: float = 0.0,
     seed: int = 0,
     iterations: int = 300,
+    turn_rules: bool = False,
 ) -> Path:
     """Make a data set with its labels in `folder`, and return its path."""
     folder.mkdir(exist_ok=True)
     streets = write_csv_map(town(3, one_way=one_way), folder / f"{name}-town")
     path = folder / f"{name}.npz"
-    dataset = make_dataset(
-        path, task_set, count=count, maps=[streets], seed=seed, mixed=one_way > 0
-    )
+    options: Any = {"count": count, "maps": [streets], "seed": seed}
+    options |= {"mixed": one_way > 0, "turn_rules": turn_rules}
+    dataset = make_dataset(path, task_set, **options)
     label_dataset(dataset, iterations=iterations)
     return path
 

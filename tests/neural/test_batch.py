@@ -15,6 +15,7 @@ from torch import Tensor
 from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import UnsolvableError
 from arcfleet.instance import Instance
+from arcfleet.instance.instance import U_TURNS
 from arcfleet.network import Network, node_distances
 from arcfleet.neural import batch as module
 from arcfleet.neural.batch import (
@@ -83,6 +84,43 @@ def test_arrays_and_networks_give_the_same(dataset: Dataset) -> None:
     assert found.num_tasks.tolist() == [30] * 4
     assert found.features.shape == (4, found.num_arcs, NUM_PLAIN + 16)
     assert found.features.dtype == torch.float32
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["two-way", "mixed"])
+def ruled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Dataset:
+    path: Path = tmp_path_factory.mktemp("ruled") / "set.npz"
+    return make_dataset(path, "varied30", count=24, mixed=request.param, turn_rules=True)
+
+
+def test_turn_rules_count_in_arrays_and_networks_alike(ruled: Dataset) -> None:
+    indices = [*range(20, 3, -1)]
+    found = batch_from_arrays(ruled.padded(indices), device="cpu", chunk=5)
+    expected = from_instances([ruled[index] for index in indices])
+    assert_same(found, expected)
+    free = replace(ruled.padded(indices), turns=None)
+    without = batch_from_arrays(free, device="cpu")
+    assert (without.scale < found.scale).any(), "rules make ways longer"
+
+
+def test_a_gpu_would_measure_the_same_ways(
+    ruled: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Take the way of a GPU: all instances at once, by Floyd-Warshall over the edges."""
+    padded = ruled.padded(range(24))
+    expected = batch_from_arrays(padded, device="cpu")
+    monkeypatch.setattr(module, "_measures_each", lambda device: False)
+    assert_same(batch_from_arrays(padded, device="cpu", chunk=9), expected)
+
+
+def test_a_way_that_turn_rules_close_is_refused(ruled: Dataset) -> None:
+    padded = ruled.padded(range(3))
+    assert padded.turns is not None
+    never = np.full(3, U_TURNS.index("forbidden"), dtype=np.int32)
+    dead_ends = replace(padded, turns=replace(padded.turns, u_turns=never))
+    with pytest.raises(UnsolvableError, match="a way between every two required links"):
+        batch_from_arrays(dead_ends, device="cpu")
 
 
 def test_chunks_change_nothing(dataset: Dataset) -> None:

@@ -51,6 +51,10 @@ def _make_options(parser: ArgumentParser) -> None:
     text = "merge junctions of MAP at most this far apart first, none for no merging"
     option(parser, "--merge", text, _merge, "METRES", default=MERGE_METRES)
     option(parser, "--mixed", "keep one-way streets one-way")
+    text = (
+        "draw turn rules of every instance at random: U-turns, forbidden turns, penalties"
+    )
+    option(parser, "--turn-rules", text)
     add_shared(parser, "seed", "workers", "quiet", "json")
 
 
@@ -107,6 +111,7 @@ def _make(options: Namespace) -> int:
             maps=options.maps,
             seed=options.seed,
             mixed=options.mixed,
+            turn_rules=options.turn_rules,
             merge_metres=options.merge,
             workers=options.workers,
             progress=bar,

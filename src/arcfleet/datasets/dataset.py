@@ -19,6 +19,9 @@ from arcfleet.datasets.array_file import (
     write_array_file,
 )
 from arcfleet.errors import FileError, InstanceError, OptionError
+from arcfleet.instance.instance import MAX_NUMBER, U_TURNS
+from arcfleet.network import Network
+from arcfleet.streets.drawn_rules import PieceTurns
 from arcfleet.streets.tasks import Piece
 
 if TYPE_CHECKING:
@@ -29,9 +32,9 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
 
 FORMAT = "arcfleet-dataset"
-#: Version 2 brought capacities of each instance and costs by direction and of serving. A
-#: file without them is of version 1.
-VERSION = 2
+#: Version 2 brought capacities of each instance and costs by direction and of serving,
+#: version 3 turn rules. A file without them is of version 1.
+VERSION = 3
 MADE_BY = "arcfleet dataset make"
 
 #: The arrays of a file: one entry per instance, per node, and per link.
@@ -41,6 +44,9 @@ PER_LINK = ("tail", "head", "cost", "one_way", "demand")
 #: Those of own instances alone: one entry per instance, and per link.
 OWN_PER_INSTANCE = ("capacity",)
 OWN_PER_LINK = ("reverse_cost", "service_cost", "reverse_service_cost")
+#: Those of turn rules: one entry per instance, and per turn that has a rule.
+TURNS_PER_INSTANCE = ("u_turns", "u_turn_penalty", "num_turns")
+PER_TURN = ("turn_in", "turn_out", "turn_price")
 _FARTHEST = 360
 
 
@@ -60,6 +66,8 @@ class PaddedArrays:
         Facts of the instances, (batch,).
     reverse_cost, service_cost, reverse_service_cost
         Further facts of the links, (batch, links); None where all are as `cost`.
+    turns
+        Turn rules; None where turns are free.
     """
 
     num_nodes: NDArray[np.int32]
@@ -77,6 +85,31 @@ class PaddedArrays:
     reverse_cost: NDArray[np.int32] | None = None
     service_cost: NDArray[np.int32] | None = None
     reverse_service_cost: NDArray[np.int32] | None = None
+    turns: PaddedTurns | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaddedTurns:
+    """Turn rules of some instances; an edge is twice a link, plus one from head to tail.
+
+    Parameters
+    ----------
+    u_turns
+        Where U-turns are allowed, as position in `U_TURNS`, (batch,).
+    u_turn_penalty, num_turns
+        Penalty of U-turns, and number of turns that have a rule of their own, (batch,).
+    turn_in, turn_out
+        Edges before and after those turns, (batch, turns).
+    turn_price
+        One more than their penalty, 0 where they are forbidden, (batch, turns).
+    """
+
+    u_turns: NDArray[np.int32]
+    u_turn_penalty: NDArray[np.int32]
+    num_turns: NDArray[np.int32]
+    turn_in: NDArray[np.int32]
+    turn_out: NDArray[np.int32]
+    turn_price: NDArray[np.int32]
 
 
 def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
@@ -95,20 +128,34 @@ def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
         arrays[name] = np.concatenate(columns).astype(np.int32)
     if is_own:
         arrays["capacity"] = np.array([p.capacity for p in pieces], dtype=np.int32)
+    if any(piece.turns is not None for piece in pieces):
+        rules = [_FREE if piece.turns is None else piece.turns for piece in pieces]
+        for name in ("u_turns", "u_turn_penalty"):
+            arrays[name] = np.array([getattr(x, name) for x in rules], dtype=np.int32)
+        counts = [len(each.turn_in) for each in rules]
+        arrays["num_turns"] = np.array(counts, dtype=np.int32)
+        for name in PER_TURN:
+            columns = [getattr(each, name) for each in rules]
+            arrays[name] = np.concatenate(columns).astype(np.int32)
     return arrays
+
+
+_NONE = np.zeros(0, dtype=np.int32)
+_FREE = PieceTurns(turn_in=_NONE, turn_out=_NONE, turn_price=_NONE)
 
 
 def write_dataset(
     path: Path | str, arrays: Mapping[str, Array], facts: Mapping[str, object]
 ) -> None:
     """Write a data set; the facts hold at least its name, capacity and attribution."""
-    own = [name for name in (*OWN_PER_INSTANCE, *OWN_PER_LINK) if name in arrays]
+    further = (*OWN_PER_INSTANCE, *OWN_PER_LINK, *TURNS_PER_INSTANCE, *PER_TURN)
+    own = [name for name in further if name in arrays]
     shrunk = {
         name: arrays[name] if name in PER_NODE else small_integers(arrays[name])
         for name in (*PER_INSTANCE, *PER_NODE, *PER_LINK, *own)
     }
     count = len(arrays["num_nodes"])
-    version = VERSION if own else 1
+    version = 3 if "num_turns" in arrays else 2 if own else 1
     write_array_file(path, FORMAT, version, {**facts, "count": count}, shrunk)
 
 
@@ -130,7 +177,11 @@ class Dataset:
         self.capacity = file.number("capacity", 1)
         self.attribution = str(file.fact("credit", str))
         self._count = file.number("count")
-        is_own = file.facts["version"] == VERSION
+        stated = file.facts.get("sha256")
+        is_own = file.facts["version"] == 2 or (
+            file.facts["version"] == 3 and isinstance(stated, dict) and "capacity" in stated
+        )
+        self.has_turn_rules = file.facts["version"] == 3
         self._own_per_instance = OWN_PER_INSTANCE if is_own else ()
         self._own_per_link = OWN_PER_LINK if is_own else ()
 
@@ -152,15 +203,16 @@ class Dataset:
     ) -> Dataset:
         """Write instances of your own into a file and open it, to train a model on them.
 
-        Costs, demands, capacities and one-way streets are kept, and so are the positions
-        of links, by which labels know them. Nodes are counted from 0. Coordinates lose
+        Costs, demands, capacities, one-way streets and turn rules are kept, and so are the
+        positions of links, by which labels know them. Nodes are counted from 0. Coordinates lose
         some precision; names, geometry and what else is for reports is left out.
 
         Parameters
         ----------
         instances
-            Instances without turn rules, fixed costs of routes, fleet limits and what
-            `Instance.operations` names: models learn without these.
+            Instances without fixed costs of routes, fleet limits and what
+            `Instance.operations` names: models learn without these. By their turn rules
+            every required link can be driven to from every other.
         path
             File to write, ending in .npz; it is replaced.
         name
@@ -229,6 +281,18 @@ class Dataset:
             depot=int(arrays["depot"][position]),
             capacity=int(self.capacities[position]),
             source=int(arrays["source"][position]),
+            turns=self._turns(position),
+        )
+
+    def _turns(self, position: int) -> PieceTurns | None:
+        if not self.has_turn_rules:
+            return None
+        arrays = self.arrays
+        turns = slice(*self.turn_starts[position : position + 2].tolist())
+        return PieceTurns(
+            u_turns=int(arrays["u_turns"][position]),
+            u_turn_penalty=int(arrays["u_turn_penalty"][position]),
+            **{name: arrays[name][turns] for name in PER_TURN},
         )
 
     def padded(self, indices: Sequence[int] | NDArray[np.integer]) -> PaddedArrays:
@@ -239,6 +303,13 @@ class Dataset:
         links = _Padding(self.link_starts, chosen)
         arrays = self.arrays
         ints = {n: links.fill(arrays[n], np.int32) for n in PER_LINK if n != "one_way"}
+        rules = None
+        if self.has_turn_rules:
+            turns = _Padding(self.turn_starts, chosen)
+            rules = PaddedTurns(
+                **{n: arrays[n][chosen].astype(np.int32) for n in TURNS_PER_INSTANCE},
+                **{name: turns.fill(arrays[name], np.int32) for name in PER_TURN},
+            )
         return PaddedArrays(
             num_nodes=nodes.counts.astype(np.int32),
             num_links=links.counts.astype(np.int32),
@@ -249,6 +320,7 @@ class Dataset:
             depot=arrays["depot"][chosen].astype(np.int32),
             capacity=self.capacities[chosen].astype(np.int32),
             **{name: links.fill(arrays[name], np.int32) for name in self._own_per_link},
+            turns=rules,
         )
 
     @property
@@ -263,9 +335,13 @@ class Dataset:
         """All arrays by name, as stored."""
         per_instance = (*PER_INSTANCE, *self._own_per_instance)
         per_link = (*PER_LINK, *self._own_per_link)
-        names = (*per_instance, *PER_NODE, *per_link)
+        per_turn: tuple[str, ...] = ()
+        if self.has_turn_rules:
+            per_instance, per_turn = (*per_instance, *TURNS_PER_INSTANCE), PER_TURN
+        whole = (*per_instance, *per_link, *per_turn)
+        names = (*whole, *PER_NODE)
         arrays = {name: self._file.array(name) for name in names}
-        self._file.require_integers({x: arrays[x] for x in (*per_instance, *per_link)})
+        self._file.require_integers({name: arrays[name] for name in whole})
         for name in PER_NODE:
             values = arrays[name]
             fits = values.dtype.kind == "f" and (np.abs(values) <= _FARTHEST).all()
@@ -276,13 +352,27 @@ class Dataset:
         lengths = {name: len(self) for name in per_instance}
         lengths |= dict.fromkeys(PER_NODE, int(arrays["num_nodes"].sum(dtype=np.int64)))
         lengths |= dict.fromkeys(per_link, int(arrays["num_links"].sum(dtype=np.int64)))
+        for name in per_turn:
+            lengths[name] = int(arrays["num_turns"].sum(dtype=np.int64))
         self._file.require_lengths(arrays, lengths)
+        if self.has_turn_rules:
+            known = bool((arrays["u_turns"] < len(U_TURNS)).all())
+            self._file.require_numbers("u_turns", known, f"0 to {len(U_TURNS) - 1}")
+            edges = 2 * np.repeat(arrays["num_links"].astype(np.int64), arrays["num_turns"])
+            for name in ("turn_in", "turn_out"):
+                known = bool((arrays[name] < edges).all())
+                self._file.require_numbers(name, known, "links of the instance")
         return arrays
 
     @cached_property
     def node_starts(self) -> NDArray[np.int64]:
         """Start of the nodes of each instance, and the total."""
         return starts_of(self.arrays["num_nodes"])
+
+    @cached_property
+    def turn_starts(self) -> NDArray[np.int64]:
+        """Start of the turns of each instance that have a rule, and the total."""
+        return starts_of(self.arrays["num_turns"])
 
     @cached_property
     def link_starts(self) -> NDArray[np.int64]:
@@ -294,7 +384,6 @@ def own_piece(instance: Instance, position: int) -> Piece:
     """Return an instance as arrays; raise OptionError if a data set cannot hold it."""
     where = f"in instance {position}, {instance.name!r:.60}"
     for is_asked, what, remedy in (
-        (instance.has_turn_rules, "turn rules", "make the scene with turns='free'"),
         (bool(instance.operations), ", ".join(instance.operations), "leave them out"),
         (instance.fleet_limit is not None, "fleet limit", "leave it out"),
         (instance.route_cost > 0, "fixed costs of routes", "leave them out"),
@@ -310,6 +399,11 @@ def own_piece(instance: Instance, position: int) -> Piece:
                 f"expected no {what} in a data set, which models learn without, got some "
                 f"{where}: {remedy}"
             )
+    if instance.has_turn_rules and Network(instance).core.closed_cost:
+        raise OptionError(
+            "expected a way between every two required links, in both directions, in a data "
+            f"set, found one that turn rules close {where}: leave the rules out"
+        )
     number = {node: position for position, node in enumerate(instance.nodes)}
     # Places that are unknown are all the same one.
     places = np.array(instance.coordinates or [(0.0, 0.0)] * len(number), dtype=np.float32)
@@ -331,7 +425,28 @@ def own_piece(instance: Instance, position: int) -> Piece:
         demand=column(link.demand for link in links),
         depot=number[instance.depot],
         capacity=instance.capacity,
+        turns=_own_turns(instance),
         **own,
+    )
+
+
+def _own_turns(instance: Instance) -> PieceTurns | None:
+    """Return the turn rules of an instance as arrays."""
+    if not instance.has_turn_rules:
+        return None
+    turns = instance.turns
+    columns = {
+        "turn_in": [2 * turn.link_in + turn.reverse_in for turn in turns],
+        "turn_out": [2 * turn.link_out + turn.reverse_out for turn in turns],
+        "turn_price": [
+            0 if turn.penalty is None else min(turn.penalty, MAX_NUMBER - 1) + 1
+            for turn in turns
+        ],
+    }
+    return PieceTurns(
+        u_turns=U_TURNS.index(instance.u_turns),
+        u_turn_penalty=instance.u_turn_penalty,
+        **{name: np.array(column, dtype=np.int32) for name, column in columns.items()},
     )
 
 

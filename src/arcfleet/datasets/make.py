@@ -60,6 +60,7 @@ def make_dataset(
     maps: Sequence[Path | str] = (),
     seed: int = 0,
     mixed: bool = False,
+    turn_rules: bool = False,
     merge_metres: float | None = MERGE_METRES,
     workers: int = 1,
     progress: CountCallback | None = None,
@@ -85,6 +86,9 @@ def make_dataset(
         Seed of the random number generator.
     mixed
         Whether one-way streets stay one-way.
+    turn_rules
+        Whether each instance has turn rules, drawn at random; every task can then be
+        driven to from every other.
     merge_metres
         Junctions of the maps at most this far apart are merged first; 0 merges those at
         the same place, None merges nothing.
@@ -127,12 +131,16 @@ def make_dataset(
         "credit": attribution,
         "streets_sha256": streets.digest,
     }
+    if turn_rules:
+        facts["turn_rules"] = True
     if path.exists():
         found = Dataset.open(path)
         require_same_facts(path, found.facts, {**facts, "count": count})
         remove_leftover(path, facts, count=count, size=_CHUNK)
         return found
-    chosen.cutter(streets)  # unfit streets are found before anything is written
+    chosen.cutter(
+        streets, turn_rules=turn_rules
+    )  # unfit streets are found before anything is written
     streets_file = path.with_name(f"{path.name}.streets.npz")
 
     @contextmanager
@@ -149,7 +157,8 @@ def make_dataset(
         facts,
         _cut_chunk,
         lambda first, last: _Job(
-            streets_file, streets.digest, chosen.name, split, seed, first, last
+            *(streets_file, streets.digest, chosen.name, turn_rules),
+            *(split, seed, first, last),
         ),
         lambda arrays: write_dataset(path, arrays, facts),
         count=count,
@@ -168,6 +177,7 @@ class _Job:
     streets: Path
     digest: str
     task_set: str
+    turn_rules: bool
     split: Split
     seed: int
     first: int
@@ -175,7 +185,7 @@ class _Job:
 
 
 def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
-    cutter = _cutter(job.streets, job.digest, job.task_set)
+    cutter = _cutter(job.streets, job.digest, job.task_set, job.turn_rules)
     number = list(BANDS).index(job.split)
     pieces = []
     for index in range(job.first, job.last):
@@ -187,12 +197,14 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
 
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
-def _cutter(file: Path, digest: str, task_set: str) -> PieceCutter | VariedCutter:
+def _cutter(
+    file: Path, digest: str, task_set: str, turn_rules: bool
+) -> PieceCutter | VariedCutter:
     arrays = ArrayFile(file, *_STREETS_FORMAT, MADE_BY)
     streets = StreetArrays(**{name: arrays.array(name) for name in _STREET_ARRAYS})
     if streets.digest != digest:
         raise FileError(file, "expected it to stay the same while it is read")
-    return find_task_set(task_set).cutter(streets)
+    return find_task_set(task_set).cutter(streets, turn_rules=turn_rules)
 
 
 def _check_merge_metres(metres: float | None) -> None:

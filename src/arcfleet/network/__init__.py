@@ -1,5 +1,10 @@
 """What solvers search on: tasks, arcs and arc-to-arc costs."""
 
-from arcfleet.network.network import Network, distances_around, node_distances
+from arcfleet.network.network import (
+    Network,
+    arc_distances,
+    distances_around,
+    node_distances,
+)
 
-__all__ = ["Network", "distances_around", "node_distances"]
+__all__ = ["Network", "arc_distances", "distances_around", "node_distances"]

@@ -139,7 +139,7 @@ class Network:
                     self.cores.append(build(forbidden))
                 self.vehicle_class.append(classes.index(forbidden))
         except OverflowError:
-            raise _too_long(instance) from None
+            raise _too_long(repr(instance.name)) from None
         self.core = self.cores[0]
         terminals = dict(
             zip(self._places(), self.core.place_terminals.tolist(), strict=True)
@@ -183,6 +183,67 @@ class Network:
         return len(self.arc_task)
 
 
+def arc_distances(
+    *,
+    num_nodes: int,
+    tail: IntArray,
+    head: IntArray,
+    cost: IntArray,
+    reverse_cost: IntArray,
+    required: NDArray[np.bool_],
+    depot: int,
+    turns: tuple[IntArray, IntArray, IntArray],
+    u_turns: int,
+    u_turn_penalty: int,
+) -> IntArray:
+    """Driving costs between the arcs of streets with turn rules, (arcs, arcs).
+
+    Entry [i, j] is from the end of arc i to the start of arc j; arc 0 is the depot.
+
+    Parameters
+    ----------
+    num_nodes, tail, head, cost, reverse_cost, required
+        Streets; a reverse cost of -1 means that a link is one-way.
+    depot
+        Node where routes start and end.
+    turns
+        Turns that have a rule: twice the link before and after each, plus one where it is
+        driven from head to tail; and the penalties, -1 where they are forbidden.
+    u_turns, u_turn_penalty
+        Rule of U-turns, as position in `U_TURNS`, and their penalty.
+    """
+    nothing = np.zeros(len(tail), dtype=np.int32)
+    into, out, penalty = turns
+    try:
+        core = _core.Network(
+            num_nodes=num_nodes,
+            **{"tail": tail, "head": head, "cost": cost, "reverse_cost": reverse_cost},
+            required=required.astype(np.uint8),
+            demand=nothing,
+            service_cost=nothing,
+            reverse_service_cost=nothing,
+            depot=depot,
+            capacity=1,
+            route_cost=0,
+            fleet_limit=0,
+            **{"turn_in": into, "turn_out": out, "turn_penalty": penalty},
+            u_turns=u_turns,
+            u_turn_penalty=u_turn_penalty,
+            threads=1,
+            places=_array([depot]),
+            closed=np.zeros(0, dtype=np.uint8),
+            least_closed_cost=0,
+            seconds=math.inf,
+            in_parts=False,
+        )
+    except OverflowError:
+        raise _too_long("the batch") from None
+    found: IntArray = core.distances[core.arc_end[:, None], core.arc_start]
+    if core.closed_cost:
+        found = np.where(found >= core.closed_cost, UNREACHABLE, found)
+    return found
+
+
 def node_distances(instance: Instance, threads: int = 1) -> IntArray:
     """Driving costs between all nodes, in the order of `instance.nodes`.
 
@@ -221,7 +282,7 @@ def _distances_from(
             threads=threads,
         )
     except OverflowError:
-        raise _too_long(instance) from None
+        raise _too_long(repr(instance.name)) from None
 
 
 def _link_arrays(instance: Instance) -> dict[str, IntArray]:
@@ -284,8 +345,8 @@ def _array(values: Sequence[int]) -> IntArray:
     return np.array(values, dtype=np.int32)
 
 
-def _too_long(instance: Instance) -> InstanceError:
+def _too_long(name: str) -> InstanceError:
     return InstanceError(
         f"expected shortest paths of at most {_core.MAX_DISTANCE}, found a longer one "
-        f"in instance {instance.name!r}: use a coarser unit of cost"
+        f"in instance {name}: use a coarser unit of cost"
     )

@@ -17,12 +17,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import UnsolvableError
-from arcfleet.network import distances_around, node_distances
+from arcfleet.network import arc_distances, distances_around, node_distances
 from arcfleet.neural.env import State, visible_arcs
 from arcfleet.neural.geometry import (
     FAR,
     MOST_LANDMARKS,
+    TurnRules,
     classical_mds,
+    driving_under_rules,
     landmark_mds,
     landmark_nodes,
     shortest_paths,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.datasets import PaddedArrays
+    from arcfleet.datasets.dataset import PaddedTurns
     from arcfleet.network import Network
 
     Array = NDArray[np.generic]
@@ -187,7 +190,10 @@ def batch_from_arrays(
     mds_dimensions: int = MDS_DIMENSIONS,
     chunk: int | None = None,
 ) -> ArcBatch:
-    """Build a batch of many instances on a device; the places are the nodes.
+    """Build a batch of many instances on a device.
+
+    The places are the nodes; under turn rules, where what driving costs depends on the
+    street that a vehicle came along, the arcs.
 
     Parameters
     ----------
@@ -205,20 +211,39 @@ def batch_from_arrays(
     batch, nodes = padded.longitude.shape
     links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
     arcs = _columns_of_arrays(padded)
-    distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
+    edges = arcs.pop("edge")
+    places = nodes
+    if padded.turns is not None:
+        places = edges.shape[1]
+        own = np.where(arcs["real"], np.arange(places, dtype=np.int32), 0)
+        arcs["start"] = arcs["end"] = own
+    distance = torch.zeros((batch, places, places), dtype=torch.int32, device=device)
 
     def place(rows: slice) -> Tensor:
         streets = [padded.tail, padded.head, padded.cost, padded.one_way, links]
         if padded.reverse_cost is not None:
             streets.append(padded.reverse_cost)
-        distance[rows] = shortest_paths(
-            nodes, *(_tensor(values[rows]).to(device) for values in streets)
-        )
+        columns = [_tensor(values[rows]).to(device) for values in streets]
+        paths = shortest_paths(nodes, *columns)
+        if padded.turns is None:
+            distance[rows] = paths
+        elif _measures_each(paths.device):
+            for row in range(rows.start, min(rows.stop, batch)):
+                within = _arc_distances(padded, padded.turns, row)
+                distance[row, : len(within), : len(within)] = _tensor(within).clamp(max=FAR)
+        else:
+            tail, head, cost, one_way, real, *back = columns
+            distance[rows] = driving_under_rules(
+                _tensor(edges[rows]).to(device),
+                _tensor(padded.depot[rows]).to(device),
+                *(tail, head, (cost, *(back or [cost])), one_way, real),
+                _rules_of(padded.turns, rows, device),
+            )
         if nodes > MOST_LANDMARKS:
-            columns = (arcs["start"][rows], arcs["end"][rows], arcs["real"][rows])
-            return _place_ends(distance[rows], *columns, mds_dimensions)
+            ends = (arcs[name][rows] for name in ("start_node", "end_node", "real"))
+            return _place_ends(paths, *ends, mds_dimensions)
         counts = _tensor(padded.num_nodes[rows]).to(device)
-        return classical_mds(distance[rows], counts, mds_dimensions)
+        return classical_mds(paths, counts, mds_dimensions)
 
     return _build(
         arcs,
@@ -227,6 +252,40 @@ def batch_from_arrays(
         mds_dimensions=mds_dimensions,
         chunk=chunk,
         name_of=lambda number: f"instance {number} of the batch",
+    )
+
+
+def _measures_each(device: torch.device) -> bool:
+    """Return whether driving costs by turn rules are computed one instance at a time.
+
+    On a CPU that is many times as fast as Floyd-Warshall over the edges.
+    """
+    return device.type == "cpu"
+
+
+def _arc_distances(padded: PaddedArrays, rules: PaddedTurns, row: int) -> NDArray[np.int32]:
+    links, turns = slice(padded.num_links[row]), slice(rules.num_turns[row])
+    one_way = padded.one_way[row, links]
+    back = padded.cost if padded.reverse_cost is None else padded.reverse_cost
+    named = (rules.turn_in, rules.turn_out, rules.turn_price - 1)
+    into, out, penalty = (np.ascontiguousarray(x[row, turns]) for x in named)
+    return arc_distances(
+        num_nodes=int(padded.num_nodes[row]),
+        tail=padded.tail[row, links],
+        head=padded.head[row, links],
+        cost=padded.cost[row, links],
+        reverse_cost=np.where(one_way, -1, back[row, links]).astype(np.int32),
+        required=padded.required[row, links],
+        depot=int(padded.depot[row]),
+        turns=(into, out, penalty),
+        u_turns=int(rules.u_turns[row]),
+        u_turn_penalty=int(rules.u_turn_penalty[row]),
+    )
+
+
+def _rules_of(turns: PaddedTurns, rows: slice, device: torch.device | str) -> TurnRules:
+    return TurnRules(
+        *(_tensor(getattr(turns, x)[rows]).to(device) for x in TurnRules._fields)
     )
 
 
@@ -272,7 +331,7 @@ def batch_from_networks(
 
 
 def _columns_of_arrays(padded: PaddedArrays) -> dict[str, Array]:
-    """Return columns of `ArcBatch`, and nodes of the arcs, where places are nodes."""
+    """Return columns of `ArcBatch`, nodes and edges of the arcs, where places are nodes."""
     batch = len(padded.num_nodes)
     two_way = padded.required & ~padded.one_way
     directions = np.stack([padded.required, two_way], axis=-1)
@@ -296,7 +355,10 @@ def _columns_of_arrays(padded: PaddedArrays) -> dict[str, Array]:
     start[:, 0] = end[:, 0] = padded.depot
     inverse = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
     inverse[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
+    edge = np.full(shape, -1, dtype=np.int32)
+    edge[rows, columns] = slots
     return {
+        "edge": edge,
         "start": start,
         "end": end,
         "start_node": start,

@@ -9,12 +9,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import InstanceError
+from arcfleet.instance.instance import U_TURNS
 
 #: No way there. Two of them still fit 32 bits, so sums need no check.
 FAR = 2**30 - 1
 
 #: Longest shortest path, as in `network`.
 MOST_DISTANCE = 2**29 - 1
+
+_DEAD_ENDS, _FORBIDDEN = U_TURNS.index("dead-ends"), U_TURNS.index("forbidden")
 
 #: Entries of the matrices worked on at once: what a processor's cache holds, and half a
 #: gigabyte of a GPU.
@@ -68,10 +71,126 @@ def shortest_paths(
     return distance
 
 
-def _close(distance: Tensor) -> None:
-    """Run the Floyd-Warshall algorithm in place."""
+class TurnRules(NamedTuple):
+    """Turn rules of some instances, as in `datasets.PaddedTurns`."""
+
+    u_turns: Tensor
+    u_turn_penalty: Tensor
+    num_turns: Tensor
+    turn_in: Tensor
+    turn_out: Tensor
+    turn_price: Tensor
+
+
+def driving_under_rules(
+    edges: Tensor,
+    depot: Tensor,
+    tail: Tensor,
+    head: Tensor,
+    costs: tuple[Tensor, Tensor],
+    one_way: Tensor,
+    real: Tensor,
+    rules: TurnRules,
+) -> Tensor:
+    """Compute the driving costs between arcs by turn rules, (batch, arcs, arcs), int32.
+
+    Entry [b, i, j] is from the end of arc i, which was just driven, to the start of arc j,
+    which is driven next. `FAR` means that there is no way.
+
+    Parameters
+    ----------
+    edges
+        Edge of each arc: twice its link, plus one from head to tail; -1 for the depot and
+        padding, (batch, arcs).
+    depot
+        Node where routes start and end, without a turn, (batch,).
+    tail, head, costs, one_way, real
+        Columns of the links, (batch, links); costs are those there and those back.
+    rules
+        Turn rules.
+    """
+    batch, states = len(tail), 2 * tail.shape[1]
+    entries = _ENTRIES_CPU if tail.device.type == "cpu" else _ENTRIES_GPU
+    chunk = max(1, entries // (states + 1) ** 2)
+    found = torch.empty(
+        (*edges.shape, edges.shape[1]), dtype=torch.int32, device=tail.device
+    )
+    for first in range(0, batch, chunk):
+        rows = slice(first, first + chunk)
+        some = (depot, tail, head, *costs, one_way, real)
+        lengths, cost = _edge_graph(
+            *(each[rows] for each in some), TurnRules(*(each[rows] for each in rules))
+        )
+        # No way leads across the depot, the last state: a route would end there.
+        _close(lengths, states)
+        wrong = (lengths > MOST_DISTANCE + cost[:, None]) & (lengths < FAR)
+        if bool(wrong.any()):
+            raise InstanceError(
+                f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one in "
+                f"instance {first + int(wrong.flatten(1).any(1).nonzero()[0])} of the "
+                "batch: use a coarser unit of cost"
+            )
+        own = torch.where(edges[rows] < 0, states, edges[rows]).long()
+        between = lengths.gather(1, own[:, :, None].expand(-1, -1, states + 1))
+        between = between.gather(2, own[:, None].expand(-1, own.shape[1], -1))
+        # A path counts the last edge, whose service is no driving.
+        between = torch.where(between < FAR, between - cost.gather(1, own)[:, None], FAR)
+        found[rows] = between
+    return found
+
+
+def _edge_graph(
+    depot: Tensor,
+    tail: Tensor,
+    head: Tensor,
+    cost: Tensor,
+    reverse_cost: Tensor,
+    one_way: Tensor,
+    real: Tensor,
+    rules: TurnRules,
+) -> tuple[Tensor, Tensor]:
+    """Return the cost of each turn with the edge after it, and that of each edge.
+
+    States are the edges, and last the depot, (batch, states, states) and (batch, states).
+    """
+    batch = len(tail)
+
+    def pairs(there: Tensor, back: Tensor) -> Tensor:
+        return torch.stack([there, back], dim=2).flatten(1)
+
+    first, last = pairs(tail, head), pairs(head, tail)  # (batch, edges)
+    is_open = pairs(real, real & ~one_way)
+    costs = pairs(cost, reverse_cost).clamp(max=MOST_DISTANCE).to(torch.int32)
+    meets = (last[:, :, None] == first[:, None]) & is_open[:, :, None] & is_open[:, None]
+    edge = torch.arange(first.shape[1], device=tail.device)
+    same = (edge // 2)[:, None] == edge // 2
+    leads_on = (meets & ~same).any(2)  # (batch, edges)
+    # Prices are one more than penalties; 0 is forbidden.
+    price = meets.to(torch.int32)
+    back = (edge[:, None] ^ 1) == edge
+    closed = rules.u_turns[:, None] == _FORBIDDEN
+    closed = closed | ((rules.u_turns[:, None] == _DEAD_ENDS) & leads_on)
+    u_turn = torch.where(closed, 0, rules.u_turn_penalty[:, None].clamp(max=FAR) + 1)
+    price = torch.where(back & meets, u_turn[:, :, None].to(torch.int32), price)
+    number = torch.arange(rules.turn_in.shape[1], device=tail.device)
+    row, place = (number < rules.num_turns[:, None]).nonzero(as_tuple=True)
+    into, out = (x[row, place].long() for x in (rules.turn_in, rules.turn_out))
+    price[row, into, out] = rules.turn_price[row, place].to(torch.int32)
+    price = torch.where(meets, price, 0)
+    onward = costs[:, None].to(torch.int64) + price - 1
+    onward = torch.where(price > 0, onward.clamp(max=FAR), FAR).to(torch.int32)
+    lengths = functional.pad(onward, (0, 1, 0, 1), value=FAR)
+    leaves = is_open & (first == depot[:, None])
+    lengths[:, -1, :-1] = torch.where(leaves, costs, FAR)
+    lengths[:, :-1, -1] = torch.where(is_open & (last == depot[:, None]), 0, FAR)
+    lengths[:, -1, -1] = 0
+    return lengths, functional.pad(costs, (0, 1)).view(batch, -1)
+
+
+def _close(distance: Tensor, most: int | None = None) -> None:
+    """Run the Floyd-Warshall algorithm in place, by way of the first `most` nodes."""
     through = torch.empty_like(distance)
-    for node in range(distance.shape[1]):
+    for node in range(distance.shape[1] if most is None else most):
         # Neither operand changes in its own step: a node is 0 from itself.
         torch.add(distance[:, :, node, None], distance[:, None, node], out=through)
         torch.minimum(distance, through, out=distance)

@@ -21,6 +21,7 @@ import numpy as np
 from arcfleet._checks import name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.instance import Instance, Link
+from arcfleet.streets.drawn_rules import PieceTurns, Streets, draw_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +50,9 @@ class TaskSet:
     required: int  # number of required streets
     capacity: int = CAPACITY
 
-    def cutter(self, streets: StreetArrays) -> PieceCutter:
+    def cutter(self, streets: StreetArrays, *, turn_rules: bool = False) -> PieceCutter:
         """Return what cuts its instances out of streets."""
-        return PieceCutter(streets, self)
+        return PieceCutter(streets, self, turn_rules=turn_rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +65,9 @@ class VariedSet:
     most_required: int
     capacity: int = VARIED_CAPACITY
 
-    def cutter(self, streets: StreetArrays) -> VariedCutter:
+    def cutter(self, streets: StreetArrays, *, turn_rules: bool = False) -> VariedCutter:
         """Return what cuts its instances out of streets."""
-        return VariedCutter(streets, self)
+        return VariedCutter(streets, self, turn_rules=turn_rules)
 
 
 #: Every scale, by name.
@@ -120,11 +121,17 @@ class Piece:
     reverse_cost: NDArray[np.integer] | None = None
     service_cost: NDArray[np.integer] | None = None
     reverse_service_cost: NDArray[np.integer] | None = None
+    turns: PieceTurns | None = None  # None where turns are free
 
     def instance(self, name: str, attribution: str = "") -> Instance:
         """Make an Instance of it."""
         columns = (self.tail, self.head, self.cost, self.one_way, self.demand)
         located = bool(self.longitude.any() or self.latitude.any())
+        rules: dict[str, Any] = {}
+        if self.turns is not None:
+            rules["turns"] = self.turns.turns()
+            rules["u_turns"] = self.turns.policy
+            rules["u_turn_penalty"] = self.turns.u_turn_penalty
         return Instance(
             name=name,
             nodes=tuple(range(len(self.longitude))),
@@ -150,6 +157,7 @@ class Piece:
             )
             if located
             else (),
+            **rules,
         )
 
     def _other_costs(
@@ -176,14 +184,18 @@ class _Area(NamedTuple):
     one_way: NDArray[np.bool_]
     reached: list[int]  # nodes that can be left and reached again, in order
     servable: list[int]  # links between them
+    turns: PieceTurns | None
 
 
 class _Cutter:
     """What the cutters share: streets as lists, and areas grown on them."""
 
-    def __init__(self, streets: StreetArrays, least_nodes: int, name: str) -> None:
+    def __init__(
+        self, streets: StreetArrays, least_nodes: int, name: str, *, turn_rules: bool
+    ) -> None:
         self.streets = streets
         self.name = name
+        self.turn_rules = turn_rules
         # Lists, because Python reads single numbers from them faster than from arrays.
         self._neighbours: list[list[int]] = [[] for _ in range(len(streets.longitude))]
         self._leaving: list[list[tuple[int, int]]] = [[] for _ in self._neighbours]
@@ -214,15 +226,34 @@ class _Cutter:
                     chosen.append(street)
         links = np.array(chosen, dtype=np.int32)
         one_way = self.streets.one_way[links]
-        if self._mixed:
+        ends = np.array(tail, dtype=np.int32), np.array(head, dtype=np.int32)
+        turns = None
+        if self.turn_rules:
+            places = np.array(nodes, dtype=np.int32)
+            whole = self.streets
+            turns, edges = draw_rules(
+                generator,
+                Streets(
+                    whole.longitude[places],
+                    whole.latitude[places],
+                    *ends,
+                    whole.cost[links],
+                    one_way,
+                ),
+            )
+            both = {link for link in range(len(tail)) if 2 * link in edges}
+            both -= {x for x in both if not (one_way[x] or 2 * x + 1 in edges)}
+            servable = sorted(both)
+            left = {tail[x // 2] if x % 2 == 0 else head[x // 2] for x in edges}
+            reached = sorted(left)
+        elif self._mixed:
             part = _strong_part(len(nodes), tail, head, one_way.tolist())
             servable = [i for i in range(len(tail)) if tail[i] in part and head[i] in part]
             reached = sorted(part)
         else:
             servable = list(range(len(tail)))
             reached = list(range(len(nodes)))
-        ends = np.array(tail, dtype=np.int32), np.array(head, dtype=np.int32)
-        return _Area(nodes, *ends, links, one_way, reached, servable)
+        return _Area(nodes, *ends, links, one_way, reached, servable, turns)
 
     def _piece(
         self, area: _Area, demand: NDArray[np.integer], depot: int, capacity: int
@@ -239,6 +270,7 @@ class _Cutter:
             depot=depot,
             capacity=capacity,
             source=int(self.streets.source[area.places[0]]),
+            turns=area.turns,
         )
 
     def _unfit(self, required: int) -> MapError:
@@ -254,11 +286,14 @@ class PieceCutter(_Cutter):
 
     One-way streets make mixed instances: required streets and the depot then lie in the
     part of the piece that can be reached from the junction it was grown from and leads
-    back there; a piece where this part has too few streets is drawn again.
+    back there; a piece where this part has too few streets is drawn again. Turn rules do
+    the same.
     """
 
-    def __init__(self, streets: StreetArrays, task_set: TaskSet) -> None:
-        super().__init__(streets, task_set.most_nodes, task_set.name)
+    def __init__(
+        self, streets: StreetArrays, task_set: TaskSet, *, turn_rules: bool = False
+    ) -> None:
+        super().__init__(streets, task_set.most_nodes, task_set.name, turn_rules=turn_rules)
         self.task_set = task_set
 
     def cut(self, generator: np.random.Generator) -> Piece:
@@ -288,6 +323,8 @@ class PieceCutter(_Cutter):
 _AS_TASK_SET = 0.25
 #: Vehicle loads of the demand of all others: least, most, and tasks per load at least.
 _LOADS = (0.7, 20.0, 2.5)
+#: Nodes of a piece with turn rules that are driven on, as a share of those of its tasks.
+_MOST_AROUND = 1.5
 #: Streets per junction of a map, about: by it an area gets the tasks that are wanted.
 _STREETS_PER_NODE = 1.35
 
@@ -300,11 +337,16 @@ class VariedCutter(_Cutter):
     those of a Task set, the lengths of the streets, all the same or lognormal, a quarter
     each, and fill 0.7 to 20 vehicles, logarithmically uniform. The depot lies anywhere
     (three of five), at the edge (one) or outside of the area with the tasks (one). One-way
-    streets are treated as in `PieceCutter`.
+    streets are treated as in `PieceCutter`. With turn rules up to half as many nodes more
+    are driven on.
     """
 
-    def __init__(self, streets: StreetArrays, varied_set: VariedSet) -> None:
-        super().__init__(streets, varied_set.most_required, varied_set.name)
+    def __init__(
+        self, streets: StreetArrays, varied_set: VariedSet, *, turn_rules: bool = False
+    ) -> None:
+        super().__init__(
+            streets, varied_set.most_required, varied_set.name, turn_rules=turn_rules
+        )
         self.varied_set = varied_set
 
     def cut(self, generator: np.random.Generator) -> Piece:
@@ -320,9 +362,12 @@ class VariedCutter(_Cutter):
         nodes = float(tasks + int(generator.integers(5, 11)))
         if dense:
             nodes = tasks / (_STREETS_PER_NODE * generator.uniform(0.8, 1.0))
+        more = 1.4 if place == "outside" else 1.0
+        if self.turn_rules:
+            more = max(more, generator.uniform(1.0, _MOST_AROUND))
         for _ in range(_MOST_DRAWS):
             inner = math.ceil(nodes)
-            wanted = math.ceil(1.4 * inner) if place == "outside" else inner
+            wanted = math.ceil(more * inner)
             area = self._grow_area(generator, wanted)
             within = np.array(area.servable, dtype=np.int32)
             within = within[np.maximum(area.tail[within], area.head[within]) < inner]

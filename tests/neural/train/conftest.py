@@ -18,6 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labelled_file(folder, "small", "task20", count=8)
     labelled_file(folder, "mixed", "task30", count=8, one_way=0.3)
     labelled_file(folder, "test", "task20", count=4, seed=1)
+    labelled_file(folder, "ruled", "task20", count=6, one_way=0.3, turn_rules=True)
     labelled_file(folder, "few", "task20", count=3)
     shutil.copy(folder / "mixed.npz", folder / "unlabelled.npz")
     joined_file(folder, "unequal", [folder / "few.npz", folder / "mixed.npz"])

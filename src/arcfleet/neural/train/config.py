@@ -229,6 +229,10 @@ class PretrainConfig:
         Fraction of steps that train on giant tours, with the capacity mask off.
     flip_axes
         Random signs of the MDS axes as an augmentation.
+    distil_free_turns
+        Distillation of the initial model on data sets without turn rules, at the states of
+        their labels: what it has learned from its own plans is not lost while it learns
+        turn rules from labels.
     decision_steps
         Decision steps sampled of each plan.
     tokens
@@ -241,6 +245,7 @@ class PretrainConfig:
     label_order: LabelOrder = field(default="farthest", metadata={"choices": LABEL_ORDERS})
     giant_tour_fraction: float = setting(0.4, 0.0, 1)
     flip_axes: bool = setting(True)
+    distil_free_turns: bool = setting(False)
     decision_steps: int = setting(8, 1, 10**4)
     tokens: int = setting(250_000, 1, 10**9)
 

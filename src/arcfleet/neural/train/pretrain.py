@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -11,7 +12,12 @@ from arcfleet.neural.train.config import PretrainConfig
 from arcfleet.neural.train.loop import Trainer
 from arcfleet.neural.train.recorded import RecordedGradients
 from arcfleet.neural.train.run import run_training
-from arcfleet.neural.train.steps import LearningForm, draw_minibatch, imitation_loss
+from arcfleet.neural.train.steps import (
+    LearningForm,
+    distillation_loss,
+    draw_minibatch,
+    imitation_loss,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,25 +57,36 @@ class PretrainTrainer(Trainer[PretrainConfig]):
         compiled = len(self.data) if self.config.run.compile else None
         working = self.learner.working
         self.form = LearningForm(working, compiled)
-        self._recorded: RecordedGradients | None = None
+        self._losses: list[Any] = [partial(imitation_loss, self.form)]
+        if self.config.distil_free_turns:
+            # Before a run is resumed, so that it is the initial policy then, too.
+            initial = copy.deepcopy(working).requires_grad_(False).eval()
+            loss = partial(distillation_loss, self.form, LearningForm(initial))
+            self._losses.append(loss)
+        self._recorded: list[RecordedGradients] = []
         # The batch norm of the paper would count the warm-ups of a recording.
         if self.device.type == "cuda" and not any(True for _ in working.buffers()):
-            loss = partial(imitation_loss, self.form, padded=True)
-            self._recorded = RecordedGradients(loss, list(working.parameters()))
+            weights = list(working.parameters())
+            self._recorded = [
+                RecordedGradients(partial(loss, padded=True), weights)
+                for loss in self._losses
+            ]
 
     def train_step(self, rate: float) -> None:
-        """Imitate some decisions of one data set."""
+        """Imitate some decisions of one data set, or what the initial model does there."""
         number = self.draw_set()
+        kind = int(self.config.distil_free_turns and self.data[number].free_turns)
         bucket = self.draw_bucket(number)
         minibatch = self.draw(number, bucket)
-        if self._recorded is not None:
-            loss = self._recorded(minibatch)
+        if self._recorded:
+            loss = self._recorded[kind](minibatch)
             self.learner.update_recorded(rate)
         else:
             padded = bucket is not None or not self.data[number].full
-            loss = imitation_loss(self.form, minibatch, padded)
+            loss = self._losses[kind](minibatch, padded=padded)
             self.learner.update(loss, rate)
-        self.metrics.add(minibatch.choice.numel(), loss=loss.detach())
+        name = "distillation" if kind else "loss"
+        self.metrics.add(minibatch.choice.numel(), **{name: loss.detach()})
 
     def draw(self, number: int, bucket: Bucket | None) -> Minibatch:
         """Sample states of some labelled plans of a data set, and their choices."""

@@ -14,6 +14,7 @@ A recipe is a TOML file such as `recipe.toml`, which makes the shipped model:
     split = "train"            part of the streets: train, validation or test
     maps = ["NAME"]            street maps, by name; synthetic streets if left out
     mixed = false              whether one-way streets stay one-way
+    turn_rules = false         whether turn rules are drawn for every instance
     file = "x-{tasks}-{seed}"  name of the files; GROUP-{tasks}-{seed} if left out
     labels = { iterations = { 20 = 2000, 30 = 3000 }, method = "ruin-recreate" }
     [[stage]]
@@ -95,7 +96,8 @@ PHASES: dict[str, Phase] = {
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 _WORDS: dict[Any, str] = {dict: "a table", list: "a list", str: "the name of a model file"}
-_GROUP = ["set", "tasks", "seeds", "count", "split", "maps", "mixed", "file", "labels"]
+_GROUP = ["set", "tasks", "seeds", "count", "split", "maps", "mixed", "turn_rules", "file"]
+_GROUP += ["labels"]
 _LABELS = ["iterations", "method", "seed"]
 _STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
 
@@ -254,11 +256,12 @@ def _files(
         for seed in _checked(seeds, list, f"{where}.seeds"):
             task_set = find_task_set(f"{table.get('set', 'task')}{tasks}").name
             make: dict[str, Any] = {"task_set": task_set, "seed": seed}
-            make |= {x: table[x] for x in ("split", "mixed") if x in table}
+            make |= {x: table[x] for x in ("split", "mixed", "turn_rules") if x in table}
             make["count"] = _by_scale(table.get("count"), tasks, f"{where}.count")
             make["maps"] = table.get("maps", [])
             if quick:
                 make |= {"count": 5, "maps": [], "seed": 0, "mixed": False}
+                make.pop("turn_rules", None)
             label = None
             if labels:
                 given, named = labels.get("iterations"), f"{where}.labels.iterations"

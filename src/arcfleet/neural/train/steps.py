@@ -293,6 +293,18 @@ def imitation_loss(model: LearningForm, minibatch: Minibatch, padded: bool) -> T
     return (losses * weight.flatten()).mean()
 
 
+def distillation_loss(
+    model: LearningForm, reference: LearningForm, minibatch: Minibatch, padded: bool
+) -> Tensor:
+    """Compute the weighted mean divergence of a policy from that of another model."""
+    batch, state, _, weight, capacity_mask = minibatch
+    options = {"padded": padded, "capacity_mask": capacity_mask}
+    with torch.no_grad():
+        wanted = reference.logits(batch, state, **options)
+    logits = model.logits(batch, state, **options)
+    return (kl_divergence(wanted, logits) * weight).mean()
+
+
 def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) -> Tensor:
     """Compute the log-probability of each choice, (batch, samples)."""
     chosen = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
@@ -302,7 +314,7 @@ def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) 
 def kl_divergence(logits: Tensor, reference: Tensor) -> Tensor:
     """Compute the Kullback-Leibler divergence from a reference policy, (batch, samples).
 
-    Both are logits of the same states; the result is in nats.
+    Both are logits of the same states, and may learn; the result is in nats.
     """
     now = logits.log_softmax(-1)
     # Where an arc is masked, both have -inf: no difference.
