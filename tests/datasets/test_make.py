@@ -62,9 +62,9 @@ def test_turn_rules_belong_to_the_arguments(
     assert found.facts["turn_rules"] is True
     assert all(instance.has_turn_rules for instance in found)
     assert any(instance.turns for instance in found)
+    free = make_dataset(tmp_path / "c.npz", "varied30", count=30, maps=[streets])
+    assert not any(instance.has_turn_rules for instance in free)
     with pytest.raises(FileError, match="made with turn_rules True, found one with None"):
-        free = make_dataset(tmp_path / "c.npz", "varied30", count=30, maps=[streets])
-        assert not any(instance.has_turn_rules for instance in free)
         make_dataset(
             tmp_path / "c.npz", "varied30", count=30, maps=[streets], turn_rules=True
         )

@@ -81,7 +81,9 @@ def with_rules() -> Instance:
     )
     return replace(
         make_instance(*block, dead_end, Link(tail=1, head=6, cost=2), name="block"),
-        **{"turns": turns, "u_turns": "dead-ends", "u_turn_penalty": 9},
+        turns=turns,
+        u_turns="dead-ends",
+        u_turn_penalty=9,
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arcfleet.instance.turns import TurnCosts, reach
+from arcfleet.instance.turns import Direction, TurnCosts, reach
+from arcfleet.streets.drawn_rules import Streets, all_turns, turn_angles
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, VARIED_SETS, Piece
 from tests.towns import town
@@ -30,7 +31,8 @@ def test_every_task_is_driven_to_from_every_other(
         instance = piece.instance("piece")
         assert instance.has_turn_rules
         turns = TurnCosts(instance)
-        onward, backward = {}, {}
+        onward: dict[Direction, list[Direction]] = {}
+        backward: dict[Direction, list[Direction]] = {}
         for index, link in enumerate(instance.links):
             for reverse in (False,) if link.one_way else (False, True):
                 along = index, reverse
@@ -45,9 +47,11 @@ def test_every_task_is_driven_to_from_every_other(
         first = min(arcs)
         assert arcs - {first} <= reach([first], onward)
         assert arcs - {first} <= reach([first], backward)
-        assert arcs & reach(turns.leaving(instance.depot), onward)
+        from_depot = reach(turns.leaving(instance.depot), onward)
+        assert arcs & from_depot
         home = {along for along in onward if _end(instance, along) == instance.depot}
-        assert home & reach([first], onward)
+        reached = reach([first], onward)
+        assert home & reached
 
 
 def _end(instance: Any, along: tuple[int, bool]) -> int:
@@ -69,11 +73,8 @@ def test_rules_differ_from_piece_to_piece(streets: StreetArrays) -> None:
     assert sum(n for kind, n in kinds.items() if not kind[2]) >= 3
 
 
-def test_left_turns_cost_more_where_traffic_keeps_to_the_right() -> None:
+def test_turns_and_their_angles() -> None:
     # A cross of streets: from the south, the west is to the left.
-    from arcfleet.streets import drawn_rules
-    from arcfleet.streets.drawn_rules import Streets
-
     cross = Streets(
         longitude=np.array([0, 0, 1, 0, -1], dtype=np.float32),
         latitude=np.array([0, -1, 0, 1, 0], dtype=np.float32),
@@ -82,9 +83,10 @@ def test_left_turns_cost_more_where_traffic_keeps_to_the_right() -> None:
         cost=np.full(4, 100, dtype=np.int32),
         one_way=np.zeros(4, dtype=np.bool_),
     )
-    turns = drawn_rules._all_turns(cross)
-    angles = drawn_rules._angles(cross, turns)
-    found = dict(zip(zip(turns.into.tolist(), turns.out.tolist(), strict=True), angles))
+    turns = all_turns(cross)
+    angles = turn_angles(cross, turns)
+    pairs = zip(turns.into.tolist(), turns.out.tolist(), strict=True)
+    found = dict(zip(pairs, angles.tolist(), strict=True))
     assert found[0, 2] == pytest.approx(90)  # to the east, right
     assert found[0, 4] == pytest.approx(0)
     assert found[0, 6] == pytest.approx(-90)

@@ -204,8 +204,8 @@ class Dataset:
         """Write instances of your own into a file and open it, to train a model on them.
 
         Costs, demands, capacities, one-way streets and turn rules are kept, and so are the
-        positions of links, by which labels know them. Nodes are counted from 0. Coordinates lose
-        some precision; names, geometry and what else is for reports is left out.
+        positions of links, by which labels know them. Nodes are counted from 0. Coordinates
+        lose some precision; names, geometry and what else is for reports is left out.
 
         Parameters
         ----------
@@ -401,8 +401,8 @@ def own_piece(instance: Instance, position: int) -> Piece:
             )
     if instance.has_turn_rules and Network(instance).core.closed_cost:
         raise OptionError(
-            "expected a way between every two required links, in both directions, in a data "
-            f"set, found one that turn rules close {where}: leave the rules out"
+            "expected a way between every two required links in a data set, in either "
+            f"direction, found one that turn rules close {where}: leave the rules out"
         )
     number = {node: position for position, node in enumerate(instance.nodes)}
     # Places that are unknown are all the same one.

@@ -236,12 +236,16 @@ def batch_from_arrays(
             distance[rows] = driving_under_rules(
                 _tensor(edges[rows]).to(device),
                 _tensor(padded.depot[rows]).to(device),
-                *(tail, head, (cost, *(back or [cost])), one_way, real),
+                tail,
+                head,
+                (cost, back[0] if back else cost),
+                one_way,
+                real,
                 _rules_of(padded.turns, rows, device),
             )
         if nodes > MOST_LANDMARKS:
-            ends = (arcs[name][rows] for name in ("start_node", "end_node", "real"))
-            return _place_ends(paths, *ends, mds_dimensions)
+            first, last = arcs["start_node"][rows], arcs["end_node"][rows]
+            return _place_ends(paths, first, last, arcs["real"][rows], mds_dimensions)
         counts = _tensor(padded.num_nodes[rows]).to(device)
         return classical_mds(paths, counts, mds_dimensions)
 

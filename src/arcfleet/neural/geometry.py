@@ -112,22 +112,26 @@ def driving_under_rules(
     batch, states = len(tail), 2 * tail.shape[1]
     entries = _ENTRIES_CPU if tail.device.type == "cpu" else _ENTRIES_GPU
     chunk = max(1, entries // (states + 1) ** 2)
-    found = torch.empty(
-        (*edges.shape, edges.shape[1]), dtype=torch.int32, device=tail.device
-    )
+    shape = (*edges.shape, edges.shape[1])
+    found = torch.empty(shape, dtype=torch.int32, device=tail.device)
     for first in range(0, batch, chunk):
         rows = slice(first, first + chunk)
-        some = (depot, tail, head, *costs, one_way, real)
         lengths, cost = _edge_graph(
-            *(each[rows] for each in some), TurnRules(*(each[rows] for each in rules))
+            depot[rows],
+            tail[rows],
+            head[rows],
+            (costs[0][rows], costs[1][rows]),
+            one_way[rows],
+            real[rows],
+            TurnRules(*(each[rows] for each in rules)),
         )
         # No way leads across the depot, the last state: a route would end there.
         _close(lengths, states)
         wrong = (lengths > MOST_DISTANCE + cost[:, None]) & (lengths < FAR)
         if bool(wrong.any()):
             raise InstanceError(
-                f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one in "
-                f"instance {first + int(wrong.flatten(1).any(1).nonzero()[0])} of the "
+                f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one "
+                f"in instance {first + int(wrong.flatten(1).any(1).nonzero()[0])} of the "
                 "batch: use a coarser unit of cost"
             )
         own = torch.where(edges[rows] < 0, states, edges[rows]).long()
@@ -143,8 +147,7 @@ def _edge_graph(
     depot: Tensor,
     tail: Tensor,
     head: Tensor,
-    cost: Tensor,
-    reverse_cost: Tensor,
+    both_costs: tuple[Tensor, Tensor],
     one_way: Tensor,
     real: Tensor,
     rules: TurnRules,
@@ -160,7 +163,7 @@ def _edge_graph(
 
     first, last = pairs(tail, head), pairs(head, tail)  # (batch, edges)
     is_open = pairs(real, real & ~one_way)
-    costs = pairs(cost, reverse_cost).clamp(max=MOST_DISTANCE).to(torch.int32)
+    costs = pairs(*both_costs).clamp(max=MOST_DISTANCE).to(torch.int32)
     meets = (last[:, :, None] == first[:, None]) & is_open[:, :, None] & is_open[:, None]
     edge = torch.arange(first.shape[1], device=tail.device)
     same = (edge // 2)[:, None] == edge // 2

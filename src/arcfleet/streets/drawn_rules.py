@@ -75,7 +75,7 @@ class Streets(NamedTuple):
     one_way: NDArray[np.bool_]
 
 
-class _Turns(NamedTuple):
+class Turns(NamedTuple):
     """All turns between the edges of a piece."""
 
     into: NDArray[np.int64]
@@ -97,7 +97,7 @@ def draw_rules(
         Edges that can be driven one after the other in any order by these rules, with those
         that leave the first node; all others are better not served.
     """
-    turns = _all_turns(streets)
+    turns = all_turns(streets)
     kind = generator.random()
     forbids, has_penalties = kind >= 0.5, kind >= 0.75
     if has_penalties:
@@ -110,7 +110,7 @@ def draw_rules(
     ruled = (streets_at[turns.at] >= _LEAST_STREETS) & ~turns.back
     if has_penalties:
         across, other, straight, back = _draw_penalties(generator, streets)
-        angle = _angles(streets, turns)
+        angle = turn_angles(streets, turns)
         if generator.random() < 0.5:  # traffic keeps to the left
             angle = -angle
         prices = np.where(angle > 0, other, across)
@@ -158,7 +158,8 @@ def _edges(
     return edges, first, last
 
 
-def _all_turns(streets: Streets) -> _Turns:
+def all_turns(streets: Streets) -> Turns:
+    """Return every turn from an edge to one that leaves where it ends."""
     edges, first, last = _edges(streets)
     order = np.argsort(first, kind="stable")
     leaving = np.bincount(first, minlength=len(streets.longitude))
@@ -168,10 +169,10 @@ def _all_turns(streets: Streets) -> _Turns:
     place = np.arange(len(into)) - np.repeat(np.cumsum(counts) - counts, counts)
     out = order[starts[last[into]] + place]
     before, after = edges[into], edges[out]
-    return _Turns(before, after, last[into], (before ^ 1) == after)
+    return Turns(before, after, last[into], (before ^ 1) == after)
 
 
-def _angles(streets: Streets, turns: _Turns) -> NDArray[np.float64]:
+def turn_angles(streets: Streets, turns: Turns) -> NDArray[np.float64]:
     """Return the angle of each turn, positive to the right."""
     longitude = streets.longitude.astype(np.float64)
     latitude = streets.latitude.astype(np.float64)
@@ -181,14 +182,15 @@ def _angles(streets: Streets, turns: _Turns) -> NDArray[np.float64]:
     bearing = np.degrees(np.arctan2(east, north))
 
     def along(edges: NDArray[np.int64]) -> NDArray[np.float64]:
-        return bearing[edges // 2] + 180 * (edges % 2)
+        found: NDArray[np.float64] = bearing[edges // 2] + 180 * (edges % 2)
+        return found
 
     found: NDArray[np.float64] = (along(turns.out) - along(turns.into) + 180) % 360 - 180
     return found
 
 
 def _connected_edges(
-    streets: Streets, turns: _Turns, open_turns: NDArray[np.bool_]
+    streets: Streets, turns: Turns, open_turns: NDArray[np.bool_]
 ) -> set[int]:
     onward: dict[int, list[int]] = {}
     backward: dict[int, list[int]] = {}
@@ -197,5 +199,6 @@ def _connected_edges(
         onward.setdefault(before, []).append(after)
         backward.setdefault(after, []).append(before)
     edges, first, _ = _edges(streets)
-    leaving = edges[first == 0][:1].tolist()
-    return reach(leaving, onward) & reach(leaving, backward)
+    leaving: list[int] = edges[first == 0][:1].tolist()
+    reached, returning = reach(leaving, onward), reach(leaving, backward)
+    return reached & returning

@@ -200,7 +200,7 @@ def test_compiled_run_makes_few_graphs(
 
 
 def test_a_set_with_turn_rules_is_learned_from(folder: Path, tmp_path: Path) -> None:
-    files = {"data": [folder / "ruled.npz"], "validation": [folder / "ruled.npz"]}
+    files: Any = {"data": [folder / "ruled.npz"], "validation": [folder / "ruled.npz"]}
     result = run(folder, tmp_path / "run", **files)
     assert result.finished
     assert result.gaps["ruled"].greedy > -1
@@ -248,9 +248,14 @@ def test_what_was_learned_from_labels_is_pulled_back_where_turns_are_free(
         labelled = open_labelled(folder / "small.npz", "cpu", mds_dimensions=4)
         generator = torch.Generator().manual_seed(1)
         minibatch = draw_minibatch(
-            *(labelled.batch, labelled.plans),
-            **{"label_order": "farthest", "decision_steps": 4, "bucket": None},
-            **{"flip": False, "capacity_mask": True, "generator": generator},
+            labelled.batch,
+            labelled.plans,
+            label_order="farthest",
+            decision_steps=4,
+            bucket=None,
+            flip=False,
+            capacity_mask=True,
+            generator=generator,
         )
         forms = LearningForm(model), LearningForm(initial)
         apart[distils] = distillation_loss(*forms, minibatch, True).item()
