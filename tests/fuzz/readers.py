@@ -500,8 +500,11 @@ def _datasets(folder: Path) -> list[Sample]:
 
     _small_dataset(folder / "some.npz")
     made = from_folder(folder, "some.npz", _ARRAYS)
-    Dataset.from_instances([read(DATA / "small.dat")] * 2, folder / "own.npz")
-    return [made, from_folder(folder, "own.npz", _ARRAYS)]
+    small = read(DATA / "small.dat")
+    Dataset.from_instances([small] * 2, folder / "own.npz")
+    ruled = replace(small, u_turn_penalty=3, turns=(Turn(0, False, 0, True, 5),))
+    Dataset.from_instances([small, ruled], folder / "ruled.npz")
+    return [made, *(from_folder(folder, x, _ARRAYS) for x in ("own.npz", "ruled.npz"))]
 
 
 def _read_dataset(path: Path) -> object:
