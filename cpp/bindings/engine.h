@@ -26,7 +26,7 @@ template <typename Type> void bind_engine(nb::class_<Type> &engine) {
         .def_prop_ro("iterations", [](const Type &e) { return e.iterations(); })
         .def_prop_ro("has_plan", [](const Type &e) { return e.has_plan(); })
         .def_prop_ro("best_cost", [](const Type &e) { return e.best_cost(); })
-        .def_prop_ro("best_iteration", [](const Type &e) { return e.best_iteration(); })
+        .def_prop_ro("no_improvement", [](const Type &e) { return e.no_improvement(); })
         .def(
             "best_plan",
             [](const Type &search) {

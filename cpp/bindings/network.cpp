@@ -1,6 +1,7 @@
 #include "network/network.h"
 
 #include "network/nearness.h"
+#include "network/street_paths.h"
 
 #include "bindings/bindings.h"
 
@@ -168,25 +169,34 @@ void bind_network(nb::module_ &module) {
                 }
                 return to_array(std::move(edges));
             },
-            nb::arg("start"), nb::arg("end"), "Edges driven between two terminals.")
+            nb::arg("start"), nb::arg("end"), "Edges driven between two terminals.");
+
+    nb::class_<StreetPaths>(module, "StreetPaths",
+                            "The streets driven along by the routes of a plan.")
         .def(
-            "street_path",
-            [](const Network &network, const InArray<int32_t> &route) {
+            "__init__",
+            [](StreetPaths *self, const Network &network) {
+                const nb::gil_scoped_release release;
+                new (self) StreetPaths(network);
+            },
+            nb::arg("network"), nb::keep_alive<1, 2>())
+        .def(
+            "of",
+            [](StreetPaths &paths, const InArray<int32_t> &route) {
                 std::vector<int32_t> edges;
                 std::vector<uint8_t> serves;
-                std::vector<int32_t> costs;
+                RoutePath path;
                 {
                     const nb::gil_scoped_release release;
-                    costs = network.deadheads(view(route));
-                    for (const StreetStep &step :
-                         network.street_path(view(route), costs)) {
+                    path = paths.of(view(route));
+                    for (const StreetStep &step : path.steps) {
                         edges.push_back(step.edge);
                         serves.push_back(step.serves);
                     }
                 }
                 return std::tuple(to_array(std::move(edges)),
                                   to_array(std::move(serves)),
-                                  to_array(std::move(costs)));
+                                  to_array(std::move(path.deadheads)));
             },
             nb::arg("route"),
             "Edges driven by a route, for each whether it is served this time, and the "

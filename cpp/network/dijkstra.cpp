@@ -59,8 +59,10 @@ Dijkstra::Dijkstra(const StreetGraph &graph)
     heap_.reserve(distance_.size());
 }
 
-template <bool with_parents>
-void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
+// Ends at the first node, nearest first, that `ends_at` says it of, and passes by those
+// to which an edge does not lead.
+template <bool with_parents, typename Ends, typename Leads>
+void Dijkstra::run(int32_t source, const Ends &ends_at, const Leads &leads) {
     // Most searches end near by: only what the last one reached is reset.
     for (const int32_t node : reached_) {
         distance_[static_cast<size_t>(node)] = kUnreachable;
@@ -81,14 +83,11 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
         if (here != distance_[static_cast<size_t>(node)]) {
             continue;
         }
-        if (here > farthest) {
+        if (ends_at(node, here)) {
             return;
         }
         if (here > kMaxDistance) {
             throw std::overflow_error("shortest path longer than 2^29 - 1");
-        }
-        if (node == target) {
-            return;
         }
         for (const DirectedEdge &edge : graph_.leaving(node)) {
             // Beyond kUnreachable - 1 the sum is of no use and must not wrap around.
@@ -96,7 +95,7 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
             const auto next =
                 static_cast<int32_t>(std::min<int64_t>(there, kUnreachable - 1));
             int32_t &known = distance_[static_cast<size_t>(edge.target)];
-            if (next < known) {
+            if (next < known && leads(edge.target, next)) {
                 if (known == kUnreachable) {
                     reached_.push_back(edge.target);
                 }
@@ -112,22 +111,65 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
     }
 }
 
+namespace {
+
+constexpr auto kNowhere = [](int32_t, int32_t) { return false; };
+constexpr auto kEverywhere = [](int32_t, int32_t) { return true; };
+
+} // namespace
+
 std::span<const int32_t> Dijkstra::distances(int32_t source) {
-    run<false>(source, -1, kUnreachable);
+    run<false>(source, kNowhere, kEverywhere);
     return distance_;
 }
 
-std::span<const int32_t> Dijkstra::distances_within(int32_t source, int32_t farthest) {
-    run<true>(source, -1, farthest);
-    return distance_;
+int32_t Dijkstra::search(int32_t source, std::span<const WayEnd> ends) {
+    int64_t least = kUnreachable;
+    const auto ends_at = [&](int32_t node, int32_t here) {
+        for (const WayEnd &end : ends) {
+            if (end.node == node) {
+                least = std::min(least, int64_t{here} + end.addition);
+            }
+        }
+        return here > std::min<int64_t>(least, kMaxDistance);
+    };
+    run<true>(source, ends_at, kEverywhere);
+    return static_cast<int32_t>(least);
+}
+
+int32_t Dijkstra::cost_of(std::span<const WayEnd> ends) const {
+    int64_t least = kUnreachable;
+    for (const WayEnd &end : ends) {
+        const int64_t here = distance_[static_cast<size_t>(end.node)];
+        least = std::min(least, here + end.addition);
+    }
+    return static_cast<int32_t>(least);
+}
+
+// Only nodes on a cheapest way are looked at, in the order of a search of all.
+void Dijkstra::follow(int32_t source, std::span<const int32_t> rest) {
+    const int64_t cost = rest[static_cast<size_t>(source)];
+    const auto leads = [&](int32_t node, int32_t there) {
+        return int64_t{there} + rest[static_cast<size_t>(node)] <= cost;
+    };
+    run<true>(source, kNowhere, leads);
 }
 
 std::vector<int32_t> Dijkstra::path(int32_t source, int32_t target) {
-    run<true>(source, target, kUnreachable);
-    if (distance_[static_cast<size_t>(target)] == kUnreachable) {
-        throw std::invalid_argument("no path between two nodes");
+    const WayEnd end{target, 0};
+    return path_to({&end, 1}, search(source, {&end, 1}));
+}
+
+std::vector<int32_t> Dijkstra::path_to(std::span<const WayEnd> ends,
+                                       int32_t cost) const {
+    for (const WayEnd &end : ends) {
+        const int64_t reached =
+            int64_t{distance_[static_cast<size_t>(end.node)]} + end.addition;
+        if (cost != kUnreachable && reached == cost) {
+            return path_to(end.node);
+        }
     }
-    return path_to(target);
+    throw std::invalid_argument("no way between two places");
 }
 
 std::vector<int32_t> Dijkstra::path_to(int32_t target) const {
@@ -211,14 +253,15 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
 
 std::vector<int32_t> distances_among(const StreetGraph &graph,
                                      std::span<const int32_t> nodes,
-                                     const Elimination *elimination) {
+                                     const Elimination *elimination, int32_t farthest) {
     if (elimination == nullptr) {
         return distance_matrix(graph, nodes, nodes, 1);
     }
     constexpr size_t kLanes = Elimination::kLanes;
     const size_t size = nodes.size();
     std::vector<int32_t> matrix(size * size);
-    Elimination::ToTargets search(*elimination, nodes);
+    Elimination::Among search(*elimination, nodes, nodes,
+                              std::min(farthest, Elimination::kFar));
     for (size_t first = 0; first < size; first += kLanes) {
         const size_t count = std::min(kLanes, size - first);
         search.sweep(nodes.subspan(first, count));

@@ -17,6 +17,12 @@ constexpr int32_t kUnreachable = INT32_MAX;
 // deltas of local search need.
 constexpr int32_t kMaxDistance = (1 << 29) - 1;
 
+// A node where a way may end, and what ending there costs in addition.
+struct WayEnd {
+    int32_t node;
+    int32_t addition;
+};
+
 class Dijkstra {
   public:
     explicit Dijkstra(const StreetGraph &graph);
@@ -30,14 +36,23 @@ class Dijkstra {
     // is always taken.
     std::vector<int32_t> path(int32_t source, int32_t target);
 
-    // The same in two steps: distances to all nodes up to `farthest`, those beyond it
-    // being no shorter than it, and the way to one of them.
-    std::span<const int32_t> distances_within(int32_t source, int32_t farthest);
+    // What the cheapest way to one of some ends costs; kUnreachable if there is none.
+    // Without ends all nodes are searched; then `found` has what it costs to get there,
+    // and `cost_of` what it costs to some ends.
+    int32_t search(int32_t source, std::span<const WayEnd> ends);
+    std::span<const int32_t> found() const { return distance_; }
+    int32_t cost_of(std::span<const WayEnd> ends) const;
+    // The same as a search where it is known what the rest of the way costs from each
+    // node.
+    void follow(int32_t source, std::span<const int32_t> rest);
+    // The way of the last search to a node that it reached, or to the first end of
+    // those at such a cost. Throws std::invalid_argument if there is no way.
     std::vector<int32_t> path_to(int32_t target) const;
+    std::vector<int32_t> path_to(std::span<const WayEnd> ends, int32_t cost) const;
 
   private:
-    template <bool with_parents>
-    void run(int32_t source, int32_t target, int32_t farthest);
+    template <bool with_parents, typename Ends, typename Leads>
+    void run(int32_t source, const Ends &ends_at, const Leads &leads);
 
     const StreetGraph &graph_;
     std::vector<int32_t> distance_;
@@ -55,9 +70,9 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
                                      Allowance allowance = Allowance());
 
 // The same between some nodes, on one thread; without an elimination of the graph by
-// searches from each.
+// searches from each. Beyond `farthest` they may be found longer, or no way at all.
 std::vector<int32_t> distances_among(const StreetGraph &graph,
                                      std::span<const int32_t> nodes,
-                                     const Elimination *elimination);
+                                     const Elimination *elimination, int32_t farthest);
 
 } // namespace arcfleet

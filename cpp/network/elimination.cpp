@@ -228,72 +228,144 @@ void Elimination::sweep(std::span<const int32_t> sources,
     sweep_down(lanes.data());
 }
 
-// A way down to a node comes from nodes eliminated later: those of all targets, of
-// these in turn, and so on.
-Elimination::ToTargets::ToTargets(const Elimination &elimination,
-                                  std::span<const int32_t> targets)
-    : elimination_(elimination), lanes_(elimination.rank_.size() * kLanes, kFar),
-      is_reached_(elimination.rank_.size(), 0) {
-    std::vector<uint8_t> is_needed(elimination.rank_.size(), 0);
-    for (const int32_t target : targets) {
-        is_needed[idx(elimination.rank_[idx(target)])] = 1;
+// A way leads up from a source, then down to a target. Edges are kept where the least
+// that leads to them from any source, and from them to any target, is not too far: most
+// nodes eliminated last, which have most edges, lie on ways round the whole city.
+Elimination::Among::Among(const Elimination &elimination,
+                          std::span<const int32_t> sources,
+                          std::span<const int32_t> targets, int32_t farthest)
+    : elimination_(elimination), row_(elimination.rank_.size(), -1) {
+    const Elimination &all = elimination;
+    const size_t n = all.rank_.size();
+    const auto end_of = [&](std::span<const int32_t> nodes) {
+        int32_t most = -1;
+        for (const int32_t node : nodes) {
+            most = std::max(most, all.rank_[idx(node)]);
+        }
+        return idx(most + 1);
+    };
+    const size_t sources_end = end_of(sources);
+    const size_t targets_end = end_of(targets);
+    // From the sources, up; to the targets, down, and from anywhere.
+    std::vector<int32_t> from(n, kFar);
+    std::vector<int32_t> down_from(n, kFar);
+    for (const int32_t source : sources) {
+        from[idx(all.rank_[idx(source)])] = 0;
     }
-    for (size_t rank = is_needed.size(); rank-- > 0;) {
-        if (is_needed[rank]) {
-            needed_.push_back(static_cast<int32_t>(rank));
-            for (uint32_t i = elimination.down_at_[rank];
-                 i < elimination.down_at_[rank + 1]; ++i) {
-                is_needed[idx(elimination.down_[i].rank)] = 1;
+    for (const int32_t target : targets) {
+        down_from[idx(all.rank_[idx(target)])] = 0;
+    }
+    const auto relax = [&](std::vector<int32_t> &costs, const std::vector<Step> &steps,
+                           const std::vector<uint32_t> &at, size_t rank) {
+        if (costs[rank] <= farthest && costs[rank] < kFar) {
+            for (uint32_t i = at[rank]; i < at[rank + 1]; ++i) {
+                int32_t &there = costs[idx(steps[i].rank)];
+                there = std::min(there, costs[rank] + steps[i].cost);
             }
         }
+    };
+    for (size_t rank = sources_end; rank-- > 0;) {
+        relax(from, all.up_, all.up_at_, rank);
     }
-    std::reverse(needed_.begin(), needed_.end());
-}
-
-void Elimination::ToTargets::sweep(std::span<const int32_t> sources) {
-    const Elimination &all = elimination_;
-    for (const std::vector<int32_t> *ranks : {&needed_, &reached_}) {
-        for (const int32_t rank : *ranks) {
-            std::fill_n(lanes_.data() + idx(rank) * kLanes, kLanes, kFar);
+    for (size_t rank = targets_end; rank-- > 0;) {
+        relax(down_from, all.down_, all.down_at_, rank);
+    }
+    std::vector<int32_t> to = down_from;
+    const auto numbered = [&](int32_t rank) {
+        int32_t &row = row_[idx(rank)];
+        if (row < 0) {
+            row = static_cast<int32_t>(is_reached_.size() * kLanes);
+            is_reached_.push_back(0);
         }
+        return row;
+    };
+    for (const int32_t target : targets) {
+        numbered(all.rank_[idx(target)]);
     }
-    reached_.clear();
-    size_t lowest = 0;
-    for (size_t lane = 0; lane < sources.size(); ++lane) {
-        const auto rank = idx(all.rank_[idx(sources[lane])]);
-        lanes_[rank * kLanes + lane] = 0;
-        is_reached_[rank] = 1;
-        lowest = std::max(lowest, rank);
+    for (const int32_t source : sources) {
+        numbered(all.rank_[idx(source)]);
     }
-    for (size_t rank = lowest + 1; rank-- > 0;) {
-        if (!is_reached_[rank]) {
+    const size_t end = std::max(sources_end, targets_end);
+    for (size_t rank = 0; rank < end; ++rank) {
+        if (from[rank] == kFar) {
             continue;
         }
-        is_reached_[rank] = 0;
-        reached_.push_back(static_cast<int32_t>(rank));
-        const int32_t *here = lanes_.data() + rank * kLanes;
         for (uint32_t i = all.up_at_[rank]; i < all.up_at_[rank + 1]; ++i) {
-            int32_t *there = lanes_.data() + idx(all.up_[i].rank) * kLanes;
-            for (size_t lane = 0; lane < kLanes; ++lane) {
-                there[lane] = std::min(there[lane], here[lane] + all.up_[i].cost);
+            const int32_t rest = to[idx(all.up_[i].rank)];
+            to[rank] = std::min(to[rank], all.up_[i].cost + rest);
+        }
+    }
+    const auto is_near = [&](int32_t before, int32_t cost, int32_t after) {
+        return before < kFar && after < kFar &&
+               int64_t{before} + cost + after <= farthest;
+    };
+    for (size_t rank = sources_end; rank-- > 0;) {
+        const auto first = static_cast<uint32_t>(up_edges_.size());
+        for (uint32_t i = all.up_at_[rank]; i < all.up_at_[rank + 1]; ++i) {
+            if (is_near(from[rank], all.up_[i].cost, to[idx(all.up_[i].rank)])) {
+                up_edges_.push_back({numbered(all.up_[i].rank), all.up_[i].cost});
             }
-            is_reached_[idx(all.up_[i].rank)] = 1;
+        }
+        if (up_edges_.size() > first) {
+            up_.push_back({numbered(static_cast<int32_t>(rank)), first,
+                           static_cast<uint32_t>(up_edges_.size())});
+        }
+    }
+    for (size_t rank = 0; rank < targets_end; ++rank) {
+        if (down_from[rank] == kFar) {
+            continue;
+        }
+        const auto first = static_cast<uint32_t>(down_edges_.size());
+        for (uint32_t i = all.down_at_[rank]; i < all.down_at_[rank + 1]; ++i) {
+            int32_t &there = from[rank];
+            const int32_t before = from[idx(all.down_[i].rank)];
+            if (is_near(before, all.down_[i].cost, down_from[rank])) {
+                there = std::min(there, before + all.down_[i].cost);
+                down_edges_.push_back({numbered(all.down_[i].rank), all.down_[i].cost});
+            }
+        }
+        if (down_edges_.size() > first) {
+            down_.push_back({numbered(static_cast<int32_t>(rank)), first,
+                             static_cast<uint32_t>(down_edges_.size())});
+        }
+    }
+    lanes_.assign(is_reached_.size() * kLanes, kFar);
+}
+
+void Elimination::Among::sweep(std::span<const int32_t> sources) {
+    std::fill(lanes_.begin(), lanes_.end(), kFar);
+    std::fill(is_reached_.begin(), is_reached_.end(), uint8_t{0});
+    for (size_t lane = 0; lane < sources.size(); ++lane) {
+        const auto row = idx(row_[idx(elimination_.rank_[idx(sources[lane])])]);
+        lanes_[row + lane] = 0;
+        is_reached_[row / kLanes] = 1;
+    }
+    for (const Node &node : up_) {
+        if (!is_reached_[idx(node.row) / kLanes]) {
+            continue;
+        }
+        const int32_t *here = lanes_.data() + node.row;
+        for (uint32_t i = node.first; i < node.last; ++i) {
+            int32_t *there = lanes_.data() + up_edges_[i].row;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                there[lane] = std::min(there[lane], here[lane] + up_edges_[i].cost);
+            }
+            is_reached_[idx(up_edges_[i].row) / kLanes] = 1;
         }
     }
     sweep_down();
 }
 
-ARCFLEET_WIDE_CLONES void Elimination::ToTargets::sweep_down() {
-    const Step *const down = elimination_.down_.data();
-    const uint32_t *const at = elimination_.down_at_.data();
+ARCFLEET_WIDE_CLONES void Elimination::Among::sweep_down() {
     int32_t *const lanes = lanes_.data();
-    for (const int32_t rank : needed_) {
-        int32_t *here = lanes + idx(rank) * kLanes;
+    const Edge *const edges = down_edges_.data();
+    for (const Node &node : down_) {
+        int32_t *here = lanes + node.row;
         int32_t least[kLanes];
         std::copy_n(here, kLanes, least);
-        for (uint32_t i = at[rank]; i < at[rank + 1]; ++i) {
-            const int32_t *there = lanes + idx(down[i].rank) * kLanes;
-            const int32_t cost = down[i].cost;
+        for (uint32_t i = node.first; i < node.last; ++i) {
+            const int32_t *there = lanes + edges[i].row;
+            const int32_t cost = edges[i].cost;
             for (size_t lane = 0; lane < kLanes; ++lane) {
                 least[lane] = std::min(least[lane], there[lane] + cost);
             }

@@ -7,6 +7,7 @@
 // elimination), for as many nodes at once as fit into the lanes of a vector.
 #pragma once
 
+#include "base/index.h"
 #include "network/street_graph.h"
 
 #include <cstddef>
@@ -39,26 +40,41 @@ class Elimination {
         return static_cast<size_t>(rank_[static_cast<size_t>(node)]) * kLanes;
     }
 
-    // Sweeps to a few nodes only.
-    class ToTargets {
+    // Sweeps between a few nodes only.
+    class Among {
       public:
-        // Refers to the elimination.
-        ToTargets(const Elimination &elimination, std::span<const int32_t> targets);
-        // As `sweep`: the distances to a target are those from row(target) on, until
-        // the next call.
+        // Distances up to `farthest` are right; a longer one may be found even longer.
+        Among(const Elimination &elimination, std::span<const int32_t> sources,
+              std::span<const int32_t> targets, int32_t farthest = kFar);
+        // As `sweep`, from some of the sources: the distances to a target are those
+        // from row(target) on, until the next call.
         void sweep(std::span<const int32_t> sources);
         const int32_t *row(int32_t target) const {
-            return lanes_.data() + elimination_.row_of(target);
+            return lanes_.data() + idx(row_[idx(elimination_.rank_[idx(target)])]);
         }
 
       private:
+        // Edges of a node, which lead up from it or down to it.
+        struct Node {
+            int32_t row; // where its lanes begin
+            uint32_t first;
+            uint32_t last;
+        };
+        struct Edge {
+            int32_t row;
+            int32_t cost;
+        };
+
         void sweep_down();
 
         const Elimination &elimination_;
-        std::vector<int32_t> needed_; // ranks of targets and of all on the way, rising
-        std::vector<int32_t> lanes_;  // kFar but for needed and reached ones
-        std::vector<uint8_t> is_reached_; // by rank
-        std::vector<int32_t> reached_;
+        std::vector<int32_t> row_; // by rank; -1 where no way leads
+        std::vector<Node> up_;     // in the order of elimination
+        std::vector<Edge> up_edges_;
+        std::vector<Node> down_; // in its reverse
+        std::vector<Edge> down_edges_;
+        std::vector<int32_t> lanes_;
+        std::vector<uint8_t> is_reached_; // by row
     };
 
   private:

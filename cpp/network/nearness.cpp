@@ -2,6 +2,7 @@
 
 #include "network/areas.h"
 
+#include <algorithm>
 #include <array>
 
 namespace arcfleet {
@@ -13,8 +14,23 @@ namespace {
 constexpr int64_t kAreaTasks = 200;
 constexpr uint64_t kDraws = 2;
 
-// Nearness in the high half, task in the low half, of the nearest task to each.
-std::vector<int64_t> nearest_of_all(const Network &network);
+// The extent of an area, from what its tasks cost to get to from the landmarks.
+int32_t extent(const std::vector<Position> &positions,
+               const std::vector<int32_t> &tasks) {
+    float widest = 0.0F;
+    for (size_t i = 0; i < kLandmarks; ++i) {
+        const auto [least, most] =
+            std::minmax_element(tasks.begin(), tasks.end(), [&](int32_t a, int32_t b) {
+                return positions[idx(a)][i] < positions[idx(b)][i];
+            });
+        widest = std::max(widest, positions[idx(*most)][i] - positions[idx(*least)][i]);
+    }
+    return static_cast<int32_t>(std::min(widest, static_cast<float>(kMaxDistance)));
+}
+
+// Nearness in the high half, task in the low half, of the nearest task to each, where
+// no distance counts as more than the farthest.
+std::vector<int64_t> nearest_of_all(const Network &network, int32_t farthest);
 
 std::vector<int64_t> nearest_in_areas(const Network &network) {
     const int32_t n = network.num_tasks();
@@ -28,7 +44,11 @@ std::vector<int64_t> nearest_in_areas(const Network &network) {
         Random random(draw);
         for (const std::vector<int32_t> &tasks :
              draw_areas(sites, kAreaTasks, random)) {
-            const std::vector<int64_t> found = nearest_of_all(network.part(tasks, 0));
+            // Whoever has a street nearer than an eighth of this misses none: all of
+            // eight distances would have to be longer.
+            const int32_t farthest = extent(positions, tasks);
+            const std::vector<int64_t> found =
+                nearest_of_all(network.part(tasks, 0, farthest), farthest);
             for (size_t i = 0; i < tasks.size(); ++i) {
                 if (found[i] != INT64_MAX) {
                     const int32_t other = tasks[idx(found[i] & 0xFFFFFFFF)];
@@ -41,11 +61,11 @@ std::vector<int64_t> nearest_in_areas(const Network &network) {
     return best;
 }
 
-std::vector<int64_t> nearest_of_all(const Network &network) {
+std::vector<int64_t> nearest_of_all(const Network &network, int32_t farthest) {
     const int32_t n = network.num_tasks();
     const auto between = [&](int32_t from, int32_t to) {
-        return std::array{network.distances_from(from)[to],
-                          network.distances_from(to)[from]};
+        return std::array{std::min(farthest, network.distances_from(from)[to]),
+                          std::min(farthest, network.distances_from(to)[from])};
     };
     std::vector<int64_t> best(idx(n), INT64_MAX);
     const auto offer = [&](int32_t task, int64_t near, int32_t other) {
@@ -74,8 +94,9 @@ std::vector<int64_t> nearest_of_all(const Network &network) {
 
 std::vector<int32_t> nearest_others(const Network &network) {
     std::vector<int32_t> nearest;
-    for (const int64_t packed :
-         network.is_measured() ? nearest_of_all(network) : nearest_in_areas(network)) {
+    for (const int64_t packed : network.is_measured()
+                                    ? nearest_of_all(network, kUnreachable)
+                                    : nearest_in_areas(network)) {
         nearest.push_back(
             packed == INT64_MAX ? -1 : static_cast<int32_t>(packed & 0xFFFFFFFF));
     }

@@ -93,7 +93,8 @@ void Network::eliminate() {
     }
 }
 
-Network Network::part(std::span<const int32_t> tasks, int32_t fleet_limit) const {
+Network Network::part(std::span<const int32_t> tasks, int32_t fleet_limit,
+                      int32_t farthest) const {
     Network part;
     part.streets_ = streets_;
     part.may_be_closed_ = may_be_closed_;
@@ -136,8 +137,9 @@ Network Network::part(std::span<const int32_t> tasks, int32_t fleet_limit) const
         streets_->elimination ? &*streets_->elimination : nullptr;
     part.distance_ =
         streets_->turns
-            ? streets_->turns->distances_among(terminals, elimination)
-            : distances_among(streets_->graph, part.terminal_node_, elimination);
+            ? streets_->turns->distances_among(terminals, elimination, farthest)
+            : distances_among(streets_->graph, part.terminal_node_, elimination,
+                              farthest);
     part.price_closed_ways();
     return part;
 }
@@ -195,70 +197,32 @@ int32_t Network::terminal_of(int32_t node) {
     return terminal;
 }
 
+int32_t Network::way_start(int32_t terminal) const {
+    return streets_->turns ? streets_->turns->start_of(terminal)
+                           : terminal_node_[idx(terminal)];
+}
+
+std::vector<WayEnd> Network::way_ends(int32_t terminal) const {
+    return streets_->turns ? streets_->turns->ends_of(terminal)
+                           : std::vector<WayEnd>{{terminal_node_[idx(terminal)], 0}};
+}
+
 std::vector<int32_t> Network::drive(int32_t from, int32_t to) const {
-    if (streets_->turns) {
-        Dijkstra search(streets_->turns->graph());
-        return streets_->turns->path(from, to, distances_from(from)[to], search);
-    }
-    Dijkstra search(streets_->graph);
-    return search.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
+    Dijkstra search(ways());
+    const std::vector<WayEnd> ends = way_ends(to);
+    const int32_t cost = search.search(way_start(from), ends);
+    return search.path_to(ends, cost);
 }
 
 std::vector<int32_t> Network::deadheads(std::span<const int32_t> route) const {
     std::vector<int32_t> costs;
     int32_t last = 0;
-    const auto drive = [&](const Network &network, int32_t next) {
-        costs.push_back(network.deadhead(last, next));
+    for (const int32_t next : route) {
+        costs.push_back(deadhead(last, next));
         last = next;
-    };
-    for (const int32_t next : route) {
-        if (next <= 0 || idx(next) >= arcs_.size()) {
-            throw std::invalid_argument("unknown arc");
-        }
     }
-    if (is_measured()) {
-        for (const int32_t next : route) {
-            drive(*this, next);
-        }
-        drive(*this, 0);
-        return costs;
-    }
-    std::vector<int32_t> tasks;
-    for (const int32_t next : route) {
-        tasks.push_back(arc(next).task);
-    }
-    const Network measured = part(tasks, 0);
-    for (size_t i = 0; i < route.size(); ++i) {
-        const int32_t first = measured.task_arc(static_cast<int32_t>(i));
-        drive(measured, first + (route[i] == task_arc(tasks[i]) ? 0 : 1));
-    }
-    drive(measured, 0);
+    costs.push_back(deadhead(last, 0));
     return costs;
-}
-
-std::vector<StreetStep> Network::street_path(std::span<const int32_t> route,
-                                             std::span<const int32_t> deadheads) const {
-    const auto &turns = streets_->turns;
-    Dijkstra search(turns ? turns->graph() : streets_->graph);
-    std::vector<StreetStep> steps;
-    int32_t last = 0;
-    const auto drive = [&](size_t number, int32_t next) {
-        const int32_t from = arc(last).end;
-        const int32_t to = arc(next).start;
-        const std::vector<int32_t> edges =
-            turns ? turns->path(from, to, deadheads[number], search)
-                  : search.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
-        for (const int32_t edge : edges) {
-            steps.push_back({edge, false});
-        }
-        last = next;
-    };
-    for (size_t i = 0; i < route.size(); ++i) {
-        drive(i, route[i]);
-        steps.push_back({arc(route[i]).edge, true});
-    }
-    drive(route.size(), 0);
-    return steps;
 }
 
 } // namespace arcfleet

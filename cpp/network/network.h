@@ -42,12 +42,6 @@ struct Arc {
     int32_t inverse; // the same task in the other direction; -1 if one-way
 };
 
-// One link driven along: `edge` as in DirectedEdge, and whether it is served this time.
-struct StreetStep {
-    int32_t edge;
-    bool serves;
-};
-
 // The vehicles as the instance gives them; search/rules.h says what that means.
 struct Vehicle {
     int32_t depot;
@@ -73,7 +67,9 @@ class Network {
 
     // The network of some tasks, in their order, with the distances between them and
     // the depot, and a fleet limit of its own. Its places are the depot alone.
-    Network part(std::span<const int32_t> tasks, int32_t fleet_limit) const;
+    // Distances beyond `farthest` may be found longer, or no way at all.
+    Network part(std::span<const int32_t> tasks, int32_t fleet_limit,
+                 int32_t farthest = kUnreachable) const;
     bool is_measured() const { return !distance_.empty(); }
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
@@ -136,13 +132,15 @@ class Network {
     std::vector<int32_t> drive(int32_t from, int32_t to) const;
     // The costs of driving to each service of a route, and home.
     std::vector<int32_t> deadheads(std::span<const int32_t> route) const;
-    // Every link driven along by a route with these costs, from depot to depot,
-    // services included.
-    std::vector<StreetStep> street_path(std::span<const int32_t> route,
-                                        std::span<const int32_t> deadheads) const;
 
     // The streets without turn rules: nodes as the instance counts them.
     const StreetGraph &streets() const { return streets_->graph; }
+    // What shortest ways are searched on, and where they start and end there.
+    const StreetGraph &ways() const {
+        return streets_->turns ? streets_->turns->graph() : streets_->graph;
+    }
+    int32_t way_start(int32_t terminal) const;
+    std::vector<WayEnd> way_ends(int32_t terminal) const;
 
   private:
     // What a network shares with its parts.

@@ -393,7 +393,8 @@ int32_t TurnGraph::dearest_turn() const {
 }
 
 std::vector<int32_t> TurnGraph::distances_among(std::span<const int32_t> places,
-                                                const Elimination *elimination) const {
+                                                const Elimination *elimination,
+                                                int32_t farthest) const {
     const size_t size = places.size();
     std::vector<int32_t> matrix(size * size);
     if (elimination == nullptr) {
@@ -407,20 +408,20 @@ std::vector<int32_t> TurnGraph::distances_among(std::span<const int32_t> places,
         }
         return matrix;
     }
+    std::vector<int32_t> starts;
     std::vector<int32_t> targets;
     for (const int32_t place : places) {
+        starts.push_back(start_of(place));
         for (const Entry &entry : entries(idx(place))) {
             targets.push_back(entry.state);
         }
     }
     constexpr size_t kLanes = Elimination::kLanes;
-    Elimination::ToTargets search(*elimination, targets);
-    std::vector<int32_t> sources;
+    Elimination::Among search(*elimination, starts, targets,
+                              std::min(farthest, Elimination::kFar));
     for (size_t first = 0; first < size; first += kLanes) {
-        sources.clear();
-        for (size_t i = first; i < std::min(size, first + kLanes); ++i) {
-            sources.push_back(start_[idx(places[i])]);
-        }
+        const auto sources =
+            std::span(starts).subspan(first, std::min(kLanes, size - first));
         search.sweep(sources);
         for (size_t j = 0; j < size; ++j) {
             int32_t least[kLanes];
@@ -440,16 +441,12 @@ std::vector<int32_t> TurnGraph::distances_among(std::span<const int32_t> places,
     return matrix;
 }
 
-std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to, int32_t cost,
-                                     Dijkstra &search) const {
-    const auto distances = search.distances_within(start_[idx(from)], cost);
-    for (const Entry &entry : entries(idx(to))) {
-        const int64_t reached = int64_t{distances[idx(entry.state)]} + entry.turn;
-        if (reached == cost) {
-            return search.path_to(entry.state);
-        }
+std::vector<WayEnd> TurnGraph::ends_of(int32_t place) const {
+    std::vector<WayEnd> ends;
+    for (const Entry &entry : entries(idx(place))) {
+        ends.push_back({entry.state, entry.turn});
     }
-    throw std::invalid_argument("no way between two places by the turn rules");
+    return ends;
 }
 
 } // namespace arcfleet

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/allowance.h"
+#include "network/dijkstra.h"
 #include "network/elimination.h"
 #include "network/street_graph.h"
 
@@ -38,8 +39,6 @@ struct TurnPlace {
     int32_t leaves_along;
 };
 
-class Dijkstra;
-
 class TurnGraph {
   public:
     // `streets` has all links, closed ones too: what is a dead end depends on them.
@@ -52,18 +51,17 @@ class TurnGraph {
                                          Allowance allowance = Allowance()) const;
 
     // The same between some of the places, one thread; null where there is no
-    // elimination of `graph` to sweep over. `graph()` has the states.
+    // elimination of `graph` to sweep over. `graph()` has the states. Beyond `farthest`
+    // they may be found longer, or no way at all.
     std::vector<int32_t> distances_among(std::span<const int32_t> places,
-                                         const Elimination *elimination) const;
+                                         const Elimination *elimination,
+                                         int32_t farthest) const;
     const StreetGraph &graph() const { return graph_; }
     int32_t dearest_turn() const;
 
-    // The edges driven between two places, in order, where driving costs so much. The
-    // search is one of `graph()`.
-    // Throws std::invalid_argument if there is no way. Among equally short ways the
-    // same one is always taken.
-    std::vector<int32_t> path(int32_t from, int32_t to, int32_t cost,
-                              Dijkstra &search) const;
+    // Where driving from a place starts in `graph()`, and where driving to one may end.
+    int32_t start_of(int32_t place) const { return start_[static_cast<size_t>(place)]; }
+    std::vector<WayEnd> ends_of(int32_t place) const;
 
     // Cost of driving along an edge.
     int32_t edge_cost(int32_t edge) const { return cost_[static_cast<size_t>(edge)]; }

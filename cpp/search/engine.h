@@ -4,7 +4,8 @@
 //     void run(int64_t iterations, double seconds, int64_t target, int threads);
 //
 // which searches on for up to `iterations` and stops when `seconds` have passed or a
-// plan of at most `target` was found. bindings/engine.h shows all of it to Python.
+// plan of at most `target` was found; it may return earlier, to be called again.
+// bindings/engine.h shows all of it to Python.
 #pragma once
 
 #include "search/plan.h"
@@ -40,6 +41,8 @@ class Engine {
     bool has_plan() const { return best_cost_ >= 0; }
     int64_t best_cost() const { return best_cost_; }
     int64_t best_iteration() const { return best_iteration_; }
+    // Iterations since the best plan.
+    int64_t no_improvement() const { return iterations_ - 1 - best_iteration_; }
     const Plan &best_plan() const { return best_plan_; }
     const std::vector<Improvement> &history() const { return history_; }
 

@@ -70,15 +70,21 @@ void check_elimination(const StreetGraph &graph, const std::vector<int32_t> &nod
             some.push_back(node);
         }
     }
-    Elimination::ToTargets search(elimination, some);
+    Elimination::Among search(elimination, nodes, some);
+    const auto farthest = static_cast<int32_t>(nodes.size());
+    Elimination::Among near_by(elimination, nodes, some, farthest);
     for (size_t first = 0; first < nodes.size(); first += Elimination::kLanes) {
         const size_t count = std::min(Elimination::kLanes, nodes.size() - first);
         elimination.sweep(std::span(nodes).subspan(first, count), lanes);
         search.sweep(std::span(nodes).subspan(first, count));
+        near_by.sweep(std::span(nodes).subspan(first, count));
         for (size_t lane = 0; lane < count; ++lane) {
             for (const int32_t target : some) {
-                ARCFLEET_EQUAL(search.row(target)[lane],
-                               lanes[elimination.row_of(target) + lane]);
+                const int32_t expected = lanes[elimination.row_of(target) + lane];
+                const int32_t found = near_by.row(target)[lane];
+                ARCFLEET_EQUAL(search.row(target)[lane], expected);
+                ARCFLEET_EQUAL(found >= expected, true);
+                ARCFLEET_EQUAL(expected > farthest || found == expected, true);
             }
             for (const int32_t target : nodes) {
                 const int32_t found = lanes[elimination.row_of(target) + lane];

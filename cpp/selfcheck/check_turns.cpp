@@ -1,3 +1,4 @@
+#include "network/street_paths.h"
 #include "selfcheck/selfcheck.h"
 
 #include <algorithm>
@@ -107,7 +108,7 @@ void check_leg(const LiteralTurns &rules, const Network &network, int32_t from,
     const int32_t route[] = {from, to};
     std::vector<StreetStep> steps;
     try {
-        steps = network.street_path(route, network.deadheads(route));
+        steps = StreetPaths(network).of(route).steps;
     } catch (const std::invalid_argument &) {
         return; // the leg is open, another of the route is closed
     }

@@ -65,7 +65,12 @@ class Network:
     def drive(self, start: int, end: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """Edges driven between two terminals."""
 
-    def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+class StreetPaths:
+    """The streets driven along by the routes of a plan."""
+
+    def __init__(self, network: Network) -> None: ...
+
+    def of(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """
         Edges driven by a route, for each whether it is served this time, and the costs of driving to each service and home.
         """
@@ -87,7 +92,7 @@ class AreaSearch:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""
@@ -148,7 +153,7 @@ class FleetSearch:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""
@@ -183,7 +188,7 @@ class FleetScanning:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""
@@ -213,7 +218,7 @@ class Maens:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""
@@ -257,7 +262,7 @@ class PathScanning:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""
@@ -282,7 +287,7 @@ class RuinRecreate:
     def best_cost(self) -> int: ...
 
     @property
-    def best_iteration(self) -> int: ...
+    def no_improvement(self) -> int: ...
 
     def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
         """Arcs of all routes, and where each route starts."""

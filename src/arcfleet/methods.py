@@ -36,7 +36,7 @@ from arcfleet.search.ruin_recreate import (
     plans_in_areas,
     ruin_recreate,
 )
-from arcfleet.search.run import too_short
+from arcfleet.search.run import TooShortError, too_short
 from arcfleet.search.stop import StopSince, time_limit
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.renumber import renumber
@@ -67,8 +67,9 @@ _SETUP = 3.0
 #: shortest paths, or of what precedes them where a city is planned in areas.
 _AFTER_STREETS = 1.5
 _AFTER_PAIRS = 0.3
-_AFTER_AREAS = 30.0
+_AFTER_AREAS = 2.0
 #: And at most, as a share of the time limit: a pause of the system is measured with them.
+#: Not where a city is planned in areas, which is refused instead.
 _AFTER_AT_MOST = 0.2
 
 #: What a method's function looks like.
@@ -444,7 +445,8 @@ def solve(
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     settings = chosen_settings(chosen, params)
-    require_time_to_load(chosen, time_limit(stop), model)
+    limit = time_limit(stop)
+    require_time_to_load(chosen, limit, model)
     loaded = load_for_method(chosen, model, device)
     if bound:
         require_highs()
@@ -453,15 +455,21 @@ def solve(
     solvable = time.perf_counter()
     in_parts = chosen.run is ruin_recreate and plans_in_areas(instance)
     network = _network(instance, threads, stop, started - reserve, in_parts=in_parts)
-    if isinstance(stop, Stop) and stop.seconds is not None:
+    if isinstance(stop, Stop) and limit is not None:
         # What follows the search looks at every street, and at every pair of tasks.
         after = _AFTER_STREETS * (solvable - began)
-        share = _AFTER_PAIRS
+        measured = time.perf_counter() - solvable
         if in_parts:
-            share = _AFTER_AREAS * len(instance.required) / len(instance.links)
-        after += share * (time.perf_counter() - solvable)
-        after = reserve + min(after, _AFTER_AT_MOST * stop.seconds)
-        stop = dataclasses.replace(stop, seconds=max(0.0, stop.seconds - after))
+            share = len(instance.required) / len(instance.links)
+            after += _AFTER_AREAS * share * measured
+        else:
+            after += _AFTER_PAIRS * measured
+            after = min(after, _AFTER_AT_MOST * limit)
+        reserve += after
+        needed = time.perf_counter() - started + reserve
+        if in_parts and begin is not None and needed > (1 + LATEST_SHARE) * limit:
+            raise too_short(instance, limit, needed)
+        stop = dataclasses.replace(stop, seconds=max(0.0, limit - reserve))
     context = RunContext(
         method=chosen.name,
         stop=stop,
@@ -474,7 +482,10 @@ def solve(
         model=loaded,
     )
     run = partial(run_with_bound, chosen.run) if bound else chosen.run
-    result = run(network, context)
+    try:
+        result = run(network, context)
+    except TooShortError as error:
+        raise too_short(instance, limit or 0.0, error.needed + reserve) from None
     solution = result.solution
     if given is not None:
         solution = renumber(solution, given, _named_routes(instance))

@@ -65,6 +65,28 @@ def test_a_start_is_never_made_worse(city: Instance) -> None:
     assert at_once.cost <= again.cost
 
 
+def test_a_start_is_kept_where_the_search_ends_while_it_is_hot(city: Instance) -> None:
+    first = solved(city, stop=Stop(iterations=100_000), seed=1)
+    for seed in range(4):
+        stop = Stop(iterations=40)
+        again = solved(city, stop=stop, seed=seed, start=first.solution)
+        assert again.cost <= first.cost
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_improvement_does_not_depend_on_the_clock(
+    city: Instance, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = []
+    for slices in (0.04, 0.002, 5.0):
+        monkeypatch.setattr("arcfleet.search.run._SLICE_SECONDS", slices)
+        stop = Stop(no_improvement=500)
+        result = solved(city, stop=stop, seed=5, threads=threads)
+        assert result.stopped_by == "no_improvement"
+        plans.append((result.iterations, result.solution))
+    assert plans[0] == plans[1] == plans[2]
+
+
 @pytest.mark.parametrize("turns", ["allowed", "dead-ends"])
 def test_a_fleet_limit_is_kept(turns: str) -> None:
     free = grid(9, u_turns=turns)

@@ -2,6 +2,7 @@
 
 #include "base/allowance.h"
 #include "base/parallel.h"
+#include "network/street_paths.h"
 
 #include <algorithm>
 #include <atomic>
@@ -69,16 +70,18 @@ AreaSearch::AreaSearch(const Network &network, const RuinRecreateSettings &setti
       positions_(task_positions(network)) {
     start_clock();
     if (start.num_routes() > 0) {
+        StreetPaths paths(network_);
         for (size_t route = 0; route < start.num_routes(); ++route) {
             const auto arcs = start.route(route);
             routes_.push_back(
-                make_route({arcs.begin(), arcs.end()}, network_.deadheads(arcs)));
+                make_route({arcs.begin(), arcs.end()}, paths.of(arcs).deadheads));
         }
     } else {
         plan_from_scratch(threads);
     }
     start_next_cycle();
     draw_round();
+    keep_round();
     note_best();
 }
 
@@ -182,6 +185,7 @@ void AreaSearch::keep_round() {
     if (rules_.fits_fleet(static_cast<int64_t>(routes)) &&
         (kept_.empty() || cost < kept_cost_)) {
         kept_cost_ = cost;
+        kept_at_ = iterations_;
         kept_.clear();
         for (const auto &area : areas_) {
             kept_.insert(kept_.end(), area->routes.begin(), area->routes.end());
@@ -374,12 +378,9 @@ void AreaSearch::note_best() {
     }
 }
 
-// The plan at the end of the horizon does not depend on when the best plan was asked
-// for before.
-void AreaSearch::end_horizon() {
-    for (const auto &area : areas_) {
-        settle(*area);
-    }
+// Takes the best plan at the end of a round for the best of all: unlike others it does
+// not depend on when plans were asked for.
+void AreaSearch::keep_best_round() {
     keep_round();
     if (kept_.empty()) {
         return;
@@ -390,22 +391,25 @@ void AreaSearch::end_horizon() {
         plan.arcs.insert(plan.arcs.end(), route.arcs.begin(), route.arcs.end());
         plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
     }
-    keep_best(plan, kept_cost_, std::max<int64_t>(0, iterations_ - 1));
+    keep_best(plan, kept_cost_, std::max<int64_t>(0, kept_at_ - 1));
+}
+
+bool AreaSearch::round_is_over() const {
+    return std::all_of(areas_.begin(), areas_.end(),
+                       [](const auto &area) { return area->done(); });
 }
 
 void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int threads) {
     const double deadline = elapsed() + seconds;
     const int64_t end = iterations_ + std::min(iterations, INT64_MAX - iterations_);
+    if (round_is_over() && iterations_ < end && !reached(target)) {
+        if (cycle_is_over()) {
+            start_next_cycle();
+        }
+        draw_round();
+    }
     std::mutex mutex; // guards the plan, and what is left
     while (iterations_ < end && elapsed() < deadline && !reached(target)) {
-        if (std::all_of(areas_.begin(), areas_.end(),
-                        [](const auto &area) { return area->done(); })) {
-            keep_round();
-            if (cycle_is_over()) {
-                start_next_cycle();
-            }
-            draw_round();
-        }
         size_t next = 0;
         int64_t done = 0;
         bool worked = false;
@@ -450,8 +454,19 @@ void AreaSearch::run(int64_t iterations, double seconds, int64_t target, int thr
         });
         iterations_ += done;
         note_best();
-        if (horizon_.iterations > 0 && iterations_ >= horizon_.iterations) {
-            end_horizon();
+        const bool is_last =
+            horizon_.iterations > 0 && iterations_ >= horizon_.iterations;
+        if (is_last || round_is_over()) {
+            for (const auto &area : areas_) {
+                settle(*area);
+            }
+            round_end_ = iterations_;
+            if (is_last || horizon_.seconds == 0.0) {
+                keep_best_round();
+            } else {
+                keep_round();
+            }
+            return;
         }
         if (!worked) {
             // Nothing that is left would be ready in time.

@@ -31,8 +31,12 @@ class AreaSearch : public Engine {
     ~AreaSearch();
 
     // Iterations are counted over all areas. What is searched depends on seed and
-    // horizon alone, unless that is in seconds.
+    // horizon alone, unless that is in seconds. Returns at the end of every round.
     void run(int64_t iterations, double seconds, int64_t target, int threads);
+
+    // Counted at the end of rounds: within one it would depend on slices and threads
+    // which plans were looked at.
+    int64_t no_improvement() const { return round_end_ - kept_at_; }
 
   private:
     struct Area;
@@ -48,6 +52,8 @@ class AreaSearch : public Engine {
                                  const Plan &plan) const;
     void start_next_cycle();
     void keep_round();
+    void keep_best_round();
+    bool round_is_over() const;
     bool cycle_is_over() const;
     void draw_round();
     int32_t most_routes(const Area &area) const;
@@ -56,7 +62,6 @@ class AreaSearch : public Engine {
     void search(Area &area, int64_t iterations, double deadline);
     void settle(Area &area);
     void note_best();
-    void end_horizon();
     bool is_too_late() const;
 
     const Network &network_;
@@ -70,6 +75,8 @@ class AreaSearch : public Engine {
     std::vector<Route> routes_;             // until areas are drawn that take them
     std::vector<Route> kept_;               // at the end of the best round
     int64_t kept_cost_ = 0;
+    int64_t kept_at_ = 0;        // iterations until then
+    int64_t round_end_ = 0;      // iterations until the end of the last round
     double excess_price_ = -1.0; // that the areas of the last round found; none yet
     // The cycle under way: the temperature falls once.
     int64_t cycle_ = -1;

@@ -150,8 +150,8 @@ class _FleetEngine:
         return self.core.best_cost + self.locked_cost
 
     @property
-    def best_iteration(self) -> int:
-        return self.core.best_iteration
+    def no_improvement(self) -> int:
+        return self.core.no_improvement
 
     def best_plan(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         return self.core.best_plan()

@@ -161,6 +161,7 @@ class RunContext:
             # Turn rules let `drivable` change the plan: cheaper ones could not be driven.
             last = Improvement(self.seconds, history[-1].iteration, solution.cost)
             history = [*(one for one in history if one.cost > solution.cost), last]
+        shape = known_shape(network.instance, solution, network)
         return Result(
             instance=network.instance,
             method=self.method,
@@ -171,8 +172,16 @@ class RunContext:
             iterations=iterations,
             stopped_by=stopped_by,
             history=tuple(history),
-            shape=known_shape(network.instance, solution, network),
+            shape=shape,
         )
+
+
+class TooShortError(Exception):
+    """No plan is foreseen in time, but `needed` seconds after the call of `solve`."""
+
+    def __init__(self, needed: float) -> None:
+        super().__init__(f"{needed} s are needed")
+        self.needed = needed
 
 
 def too_short(instance: Instance, limit: float, needed: float) -> OptionError:
@@ -299,7 +308,10 @@ class Engine(Protocol):
     """A search in C++ that can be continued: what `run_engine` needs of it."""
 
     def run(self, iterations: int, seconds: float, target: int, threads: int) -> None:
-        """Go on until one of the limits is met; a target of -1 is never met."""
+        """Go on until one of the limits is met, or until a plan is worth a look.
+
+        A target of -1 is never met.
+        """
 
     @property
     def iterations(self) -> int:
@@ -314,8 +326,8 @@ class Engine(Protocol):
         """Cost of the best plan."""
 
     @property
-    def best_iteration(self) -> int:
-        """Iteration that found it, from 0; -1 while there is none."""
+    def no_improvement(self) -> int:
+        """Number of iterations since it was found."""
 
     def best_plan(self) -> tuple[IntArray, IntArray]:
         """Return the best plan as arcs and route starts."""
@@ -420,6 +432,6 @@ def _progress(
         seconds=context.seconds,
         iterations=engine.iterations,
         cost=engine.best_cost if engine.has_plan else None,
-        no_improvement=engine.iterations - 1 - engine.best_iteration,
+        no_improvement=engine.no_improvement,
         find_solution=find_solution,
     )

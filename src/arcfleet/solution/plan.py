@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from arcfleet import _core
 from arcfleet.errors import SolutionError
 from arcfleet.solution.solution import Route, Service, Solution, Step
 from arcfleet.solution.travel import with_travel
@@ -28,9 +29,10 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
     routes = []
     deadhead = 0
     service_cost = 0
+    paths = _core.StreetPaths(network.core)
     for number, (first, last) in enumerate(pairwise(route_starts.tolist()), start=1):
         route = arcs[first:last]
-        path, route_deadhead = _street_path(network, route, number)
+        path, route_deadhead = _street_path(network, paths, route, number)
         route_service = int(network.arc_service_cost[route].sum(dtype=np.int64))
         edges = network.arc_edge[route].tolist()
         routes.append(
@@ -82,8 +84,9 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
     """
     arcs, route_starts = to_plan(network, solution)
     bounds = pairwise(route_starts.tolist())
+    paths = _core.StreetPaths(network.core)
     routes = tuple(
-        replace(route, path=_street_path(network, arcs[first:last], number)[0])
+        replace(route, path=_street_path(network, paths, arcs[first:last], number)[0])
         for number, (route, (first, last)) in enumerate(
             zip(solution.routes, bounds, strict=True), start=1
         )
@@ -92,14 +95,14 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
 
 
 def _street_path(
-    network: Network, route: IntArray, number: int
+    network: Network, paths: _core.StreetPaths, route: IntArray, number: int
 ) -> tuple[tuple[Step, ...], int]:
     """Return the links driven along on a route, and what driving between services costs.
 
     They lie on shortest paths between its services.
     """
     try:
-        edges, serves, costs = network.core.street_path(route)
+        edges, serves, costs = paths.of(route)
     except ValueError:
         rules = " that obeys the turn rules" if network.instance.has_turn_rules else ""
         raise SolutionError(
