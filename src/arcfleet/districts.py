@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _SHARE = 0.5
 #: The whole is improved from a plan that is good: first temperature, as a share of the
 #: usual one.
-_REHEAT = 0.2
+_REHEAT = 0.4
 
 
 def solve_districts(
@@ -219,10 +219,12 @@ def _improved(plain: Result, work: _Work, threads: int) -> Result:
         for one in found.history
         if one.cost < plain.cost
     )
-    if found.cost > plain.cost:
-        found = dataclasses.replace(found, solution=plain.solution)
+    better = found.solution if found.cost <= plain.cost else plain.solution
+    # Routes have the numbers of those that they began with, which say nothing here.
+    routes = tuple(dataclasses.replace(route, number=None) for route in better.routes)
     return dataclasses.replace(
         found,
+        solution=dataclasses.replace(better, routes=routes),
         iterations=found.iterations + done,
         history=(*plain.history, *later),
         notes=(*plain.notes, *found.notes),
