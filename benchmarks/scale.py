@@ -71,6 +71,7 @@ class Job:
     routes: int = 0  # capacity for so many routes; 0: as in the file
     iterations: int = 0  # instead of seconds
     bound: bool = False  # a lower bound instead of a plan
+    districts: int = 0  # solved by so many workers as threads; 0: the whole
 
     @property
     def key(self) -> str:
@@ -116,6 +117,16 @@ def jobs() -> Iterator[Job]:
     for name in ("egl-s4-A", "egl-g2-A"):
         for seed in _SEEDS:
             yield Job(group="pins", instance=name, seconds=0, seed=seed, iterations=20_000)
+    for seed in (1, 2):
+        for districts in (0, 8, 16):
+            yield Job(
+                group="districts",
+                instance=_ALL,
+                seconds=60,
+                threads=8,
+                seed=seed,
+                districts=districts,
+            )
     for name in TOURS:  # where highspy is installed; they need `--only bounds`
         yield Job(group="bounds", instance=name, seconds=180, routes=5, bound=True)
 
@@ -123,7 +134,8 @@ def jobs() -> Iterator[Job]:
 def chosen(only: str, scale: float) -> list[Job]:
     """Return the jobs of some groups, without those that another one is, too."""
     wanted = only.split(",") if only else []
-    made = [x for x in jobs() if x.group in wanted or (not wanted and x.group != "bounds")]
+    usual = {x.group for x in jobs()} - {"bounds", "districts"}
+    made = [x for x in jobs() if x.group in (wanted or usual)]
     made = [
         replace(x, seconds=x.seconds * scale, iterations=int(x.iterations * scale))
         for x in made
@@ -175,7 +187,13 @@ def run_job(job: Job, folder: Path) -> dict[str, object]:
     if job.iterations:
         stop = arcfleet.Stop(iterations=job.iterations)
     before = time.process_time()
-    result = arcfleet.solve(instance, stop=stop, threads=job.threads, seed=job.seed)
+    how: dict[str, Any] = {"stop": stop, "threads": job.threads, "seed": job.seed}
+    if job.districts:
+        result = arcfleet.solve_districts(
+            instance, job.districts, workers=job.threads, **how
+        )
+    else:
+        result = arcfleet.solve(instance, **how)
     spent = time.process_time() - before
     megabytes = _peak_megabytes()
     report = arcfleet.check(instance, result.solution)
@@ -405,6 +423,15 @@ def _rows(made: Tables, scale: float) -> Iterator[tuple[str, list[list[str]]]]:
             costs = [f"{by_threads[1]:,}", f"{by_threads[2]:,}"]
             rows.append([name, str(seed), *costs, _percent(less)])
     yield f"Two threads against one at equal wall time: better in {won} pairs", rows
+
+    rows = [["districts", "threads", "s", "cost of each seed", "gap to the best, %"]]
+    for (number, threads, seconds), lines in _grouped(
+        made.of(scale, "districts"), "districts", "threads", "seconds"
+    ):
+        costs = " ".join(f"{x['cost']:,}" for x in lines)
+        gaps = " ".join(_percent(made.gap(x)) for x in lines)
+        rows.append([str(number or "-"), str(threads), f"{seconds:g}", costs, gaps])
+    yield "All of Beijing in districts, and as a whole", rows
 
     rows = [["instance", "seed", "cost after 20,000 iterations"]]
     for line in made.of(scale, "pins"):
