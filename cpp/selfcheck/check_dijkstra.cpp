@@ -108,10 +108,31 @@ void check_suited() {
     ARCFLEET_EQUAL(Elimination(graph, 0).is_complete(), false);
 }
 
+// A square of crossings is as tangled as streets come; 300 sources are worth the work.
+void check_tangled() {
+    constexpr int32_t side = 50;
+    std::vector<int32_t> tail, head;
+    for (int32_t node = 0; node < side * side; ++node) {
+        if (node % side + 1 < side) {
+            tail.push_back(node);
+            head.push_back(node + 1);
+        }
+        if (node + side < side * side) {
+            tail.push_back(node);
+            head.push_back(node + side);
+        }
+    }
+    const std::vector<int32_t> cost(tail.size(), 1);
+    const StreetGraph graph(side * side, {tail, head, cost, cost});
+    ARCFLEET_EQUAL(Elimination(graph, 300).is_complete(), true);
+    ARCFLEET_EQUAL(Elimination(graph, 1).is_complete(), false);
+}
+
 } // namespace
 
 void check_dijkstra() {
     check_suited();
+    check_tangled();
     check_overflow();
     for (uint64_t round = 0; round < 200; ++round) {
         Random random(1, round);

@@ -11,6 +11,7 @@
 from arcfleet._version import __version__ as __version__
 from arcfleet.batch import BatchProgress, Failure, solve_many
 from arcfleet.bounds import bound
+from arcfleet.districts import solve_districts
 from arcfleet.errors import (
     ArcfleetError,
     FileError,
@@ -136,6 +137,7 @@ __all__ = [
     "repair",
     "require",
     "solve",
+    "solve_districts",
     "solve_many",
     "write",
     "write_diff_html",

@@ -164,3 +164,30 @@ def test_parameters_of_a_method() -> None:
         assert message in one_sentence(arcfleet(*command, "--set", given))
     ran = arcfleet("solve", VILLAGE, "--method", "ps", "--set", "population=2")
     assert "expected a setting of method 'ps'" in one_sentence(ran)
+
+
+def test_districts(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    common = (VILLAGE, "--iterations", 400, "--districts", 2)
+    summary = succeeded("solve", *common, "--workers", 2, "--out", out)
+    assert "note        2 districts, joined at cost " in summary
+    instance = read(VILLAGE)
+    assert check(instance, read_solution(out, instance)).ok
+    assert json.loads(succeeded("solve", *common, "--json"))["iterations"] == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--workers", 2), "expected --districts beside --workers"),
+        (("--executor", "ray"), "expected --districts beside --executor"),
+        (("--districts", 2, "--target", 5), "expected --districts without --target"),
+        (("--districts", 2, "--bound"), "expected --districts without --bound"),
+        (("--districts", 2, "--max-route-cost", 9999), "to cut into districts"),
+        (("--districts", 2, "--method", "ps"), "a method that warm-starts"),
+        (("--districts", 99), "expected districts to be a whole number from 1 to"),
+    ],
+)
+def test_what_does_not_go_with_districts(options: tuple[object, ...], message: str) -> None:
+    ran = arcfleet("solve", VILLAGE, "--time", 1, *options)
+    assert message in one_sentence(ran)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from arcfleet import Failure, Instance, Result, Stop, solve_many
+from arcfleet import Failure, Instance, Result, Stop, check, solve_districts, solve_many
 from arcfleet.datasets.labels import label_dataset
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import OptionError
@@ -256,3 +256,10 @@ def test_what_ray_cannot_do_is_said_in_one_sentence(
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(OptionError, match=r"needs Ray, .* install arcfleet\[cluster\]"):
         solve_many([VILLAGE], executor="ray")
+
+
+def test_districts_of_a_city(cluster: Any) -> None:
+    expected = solve_districts(VILLAGE, 3, stop=STOP)
+    found = solve_districts(VILLAGE, 3, stop=STOP, executor="ray")
+    assert found.solution == expected.solution
+    assert check(found.instance, found.solution).faults == ()

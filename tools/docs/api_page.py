@@ -24,6 +24,7 @@ SUBJECTS = {
     "Solve": (
         "solve",
         "solve_many",
+        "solve_districts",
         "Stop",
         "StopRule",
         "Progress",

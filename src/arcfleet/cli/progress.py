@@ -83,6 +83,8 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
             share = min(1.0, max([0.0, *(now / most for most, now in limits if most)]))
             cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
             bound = "" if progress.bound is None else f"   bound {progress.bound}"
+            if progress.districts is not None:
+                cost = "{} of {} districts".format(*progress.districts)
             text = f"{cost}{bound}   {progress.iterations} iterations"
             text += f"   {progress.seconds:.0f} s"
             show(share, text + _left(progress.seconds, share))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.cli.changes import add_changes, changed, note_unwritten
 from arcfleet.cli.options import (
     Command,
+    add_executor,
     add_shared,
     file_argument,
     names,
@@ -68,6 +69,10 @@ def _solve_options(parser: ArgumentParser) -> None:
     text = "prove a lower bound beside the search, on a second core; stop where they meet"
     option(parser, "--bound", text)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
+    city = parser.add_argument_group("a city in districts")
+    text = "solve N districts side by side, then improve across their borders by --threads"
+    option(city, "--districts", text, positive_number, "N")
+    add_executor(city, "districts at a time")
     stop = parser.add_argument_group(
         "stop rule (default: the method's own; ruin-recreate 5 s, or 10 ms for each street)"
     )
@@ -90,6 +95,7 @@ def _solve(options: Namespace) -> int:
 
         options.parser.print_help(sys.stderr)
         return 2
+    from arcfleet.districts import solve_districts
     from arcfleet.instance.files import read
     from arcfleet.methods import (
         find_method,
@@ -102,6 +108,7 @@ def _solve(options: Namespace) -> int:
     )
 
     check_plan_files(options, "instance", "start", "old_instance")
+    _check_districts(options)
     if options.bound:
         from arcfleet.bounds.run import require_highs
 
@@ -122,18 +129,19 @@ def _solve(options: Namespace) -> int:
     require_operations(method, instance, has_start=options.start is not None)
     stop = _stop(options, usual_stop(method, len(instance.required)))
     with search_progress(stop, hidden=options.quiet) as progress:
-        result = solve(
-            instance,
-            method.name,
-            stop=clock.stop(stop),
-            seed=options.seed,
-            threads=options.threads,
-            progress=progress,
-            start=start,
-            model=loaded,
-            params=params,
-            bound=options.bound,
-        )
+        how: dict[str, Any] = {
+            "stop": clock.stop(stop),
+            "seed": options.seed,
+            "threads": options.threads,
+            "progress": progress,
+            "params": params,
+        }
+        if options.districts is None:
+            more = {"start": start, "model": loaded, "bound": options.bound}
+            result = solve(instance, method.name, **how, **more)
+        else:
+            how |= {"workers": options.workers, "executor": options.executor}
+            result = solve_districts(instance, options.districts, method.name, **how)
     if result.stopped_by == "interrupt":
         note("interrupted; this is the best plan so far")
     if options.exclude_name:
@@ -146,6 +154,24 @@ def _solve(options: Namespace) -> int:
         # Printed even where a file could not be written: the plan is not lost.
         print_either(options, result.to_dict(), result.summary())
     return 0
+
+
+def _check_districts(options: Namespace) -> None:
+    """Raise OptionError for options that do not go with districts, or without them."""
+    if options.districts is None:
+        for name, usual in (("workers", None), ("executor", "processes")):
+            if getattr(options, name) != usual:
+                raise OptionError(
+                    f"expected --districts beside --{name}, got none: use --threads for "
+                    "the cores of this machine"
+                )
+        return
+    for name in ("start", "bound", "target", "no_improvement"):
+        if getattr(options, name) not in (None, False):
+            raise OptionError(
+                f"expected --districts without --{name.replace('_', '-')}, got both: solve "
+                "the city in districts first, then its plan with --start"
+            )
 
 
 def _stop(options: Namespace, usual: Stop) -> Stop:
@@ -429,6 +455,7 @@ examples:
   arcfleet solve town.json --out plan.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method daam --device cpu --json
   arcfleet solve town.dat --method maens --set population=50 --iterations 2000
+  arcfleet solve city.json --time 600 --districts 16 --workers 16 --threads 16
   arcfleet solve town.json --start yesterday.json --keep 50 --lock 3,5 \\
       --exclude-name "High Street" --pin "Mill Lane=2" --out today.json
 

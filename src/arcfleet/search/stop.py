@@ -47,6 +47,9 @@ class Progress:
         Number of iterations since the best plan was found.
     bound
         Lower bound so far, where `solve` computes one; None while there is none.
+    districts
+        Number of districts that are finished, and of all, while `solve_districts` solves
+        them; else None.
     """
 
     seconds: float
@@ -58,6 +61,7 @@ class Progress:
         default=None, repr=False, compare=False
     )
     bound: int | None = None
+    districts: tuple[int, int] | None = None
 
     @property
     def solution(self) -> Solution | None:

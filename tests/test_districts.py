@@ -1,0 +1,189 @@
+import signal
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet import (
+    Instance,
+    OptionError,
+    Progress,
+    Result,
+    Stop,
+    UnsolvableError,
+    check,
+    read,
+    solve_districts,
+)
+from arcfleet.network.districts import cut_into_districts
+from tests.helpers import VILLAGE, make_instance, refused, star, street
+from tests.strategies import instances
+
+
+def grid(side: int, **more: object) -> Instance:
+    """A square of two-way streets, each of demand 1, with the depot in a corner."""
+    links = []
+    for x in range(side):
+        for y in range(side):
+            node = x * side + y + 1
+            if y + 1 < side:
+                links.append(street(node, node + 1, 10 + (x + y) % 3, 1))
+            if x + 1 < side:
+                links.append(street(node, node + side, 10 + (x * y) % 4, 1))
+    return make_instance(*links, name="grid", **more)
+
+
+TOWN = grid(12)  # 264 tasks, 27 routes
+
+
+def in_districts(instance: Instance, districts: int, **options: object) -> Result:
+    result = solve_districts(instance, districts, **options)  # type: ignore[arg-type]
+    assert result.instance == instance
+    report = check(instance, result.solution)
+    assert report.faults == ()
+    assert result.cost == report.cost == result.history[-1].cost
+    return result
+
+
+@given(instance=instances(), data=st.data())
+@settings(deadline=None)
+def test_every_task_is_in_one_district(instance: Instance, data: st.DataObject) -> None:
+    tasks = list(instance.required)
+    number = data.draw(st.integers(1, max(1, len(tasks))))
+    if not tasks:
+        return
+    parts = cut_into_districts(instance, number)
+    assert len(parts) == number
+    assert all(parts)
+    assert sorted(link for part in parts for link in part) == tasks
+
+
+@pytest.mark.parametrize("districts", [2, 3, 5, 8])
+def test_districts_are_alike_in_demand_and_compact(districts: int) -> None:
+    parts = cut_into_districts(TOWN, districts)
+    sizes = [len(part) for part in parts]
+    assert max(sizes) - min(sizes) <= 3
+    # Streets share a node with others of their district, but for a few at the borders.
+    alone = 0
+    for part in parts:
+        ends = [{TOWN.links[x].tail, TOWN.links[x].head} for x in part]
+        alone += sum(sum(bool(a & b) for b in ends) == 1 for a in ends)
+    assert alone <= len(parts)
+
+
+def test_demand_counts_where_streets_differ() -> None:
+    heavy = [street(n, n + 1, 1, 9 if n < 4 else 1) for n in range(1, 31)]
+    parts = cut_into_districts(make_instance(*heavy), 2)
+    loads = sorted(sum(heavy[x].demand for x in part) for part in parts)
+    assert loads == [27, 27]
+
+
+def test_the_same_seed_gives_the_same_plan_whatever_the_workers() -> None:
+    stop = Stop(iterations=6000)
+    plans = [
+        in_districts(TOWN, 4, stop=stop, seed=3, workers=workers)
+        for workers in (1, 2, None)
+    ]
+    assert plans[0].solution == plans[1].solution == plans[2].solution
+    assert plans[0].iterations == 6000
+    assert plans[0].stopped_by == "iterations"
+    other = in_districts(TOWN, 4, stop=stop, seed=4)
+    assert other.solution != plans[0].solution
+
+
+def test_the_whole_is_improved_across_borders() -> None:
+    result = in_districts(TOWN, 4, stop=Stop(iterations=20_000))
+    joined = result.history[0].cost
+    assert result.cost < joined
+    assert f"4 districts, joined at cost {joined}" in result.notes
+    seconds = [one.seconds for one in result.history]
+    iterations = [one.iteration for one in result.history]
+    assert seconds == sorted(seconds)
+    assert iterations == sorted(iterations)
+    assert result.solution.numbers == tuple(range(1, result.solution.num_routes + 1))
+
+
+def test_one_way_streets_and_turn_rules() -> None:
+    village = read(VILLAGE)
+    for instance in (village, replace(village, u_turns="dead-ends")):
+        in_districts(instance, 3, stop=Stop(iterations=500))
+
+
+def test_a_time_limit_and_an_iteration_each() -> None:
+    result = in_districts(TOWN, 2, seconds=1)
+    assert result.stopped_by == "seconds"
+    assert result.seconds > 0.5
+    assert in_districts(TOWN, 2, stop=Stop(iterations=1)).iterations >= 2
+    # However short, there is a plan.
+    in_districts(TOWN, 2, seconds=1e-6)
+
+
+def test_the_fleet_limit_is_that_of_the_whole() -> None:
+    for limit in (28, 30):
+        result = in_districts(
+            replace(TOWN, fleet_limit=limit), 2, stop=Stop(iterations=4000)
+        )
+        assert result.solution.num_routes <= limit
+    tight = replace(TOWN, fleet_limit=27)
+    with refused(OptionError, "expected a fleet limit of at least"):
+        solve_districts(tight, 12, stop=Stop(iterations=10))
+
+
+def test_progress_counts_districts_and_then_iterations() -> None:
+    seen: list[Progress] = []
+    result = in_districts(TOWN, 3, stop=Stop(iterations=3000), progress=seen.append)
+    districts = [x.districts for x in seen if x.districts is not None]
+    assert districts == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert seen[-1].districts is None
+    assert seen[-1].iterations == result.iterations
+
+
+def test_what_is_refused() -> None:
+    stop = Stop(iterations=10)
+    with refused(OptionError, "expected districts"):
+        solve_districts(TOWN, 0, stop=stop)
+    with refused(OptionError, "expected districts"):
+        solve_districts(TOWN, 265, stop=stop)
+    with refused(OptionError, "longest route"):
+        solve_districts(replace(TOWN, max_route_cost=1000), 2, stop=stop)
+    with refused(OptionError, "warm-starts"):
+        solve_districts(TOWN, 2, "ps", stop=stop)
+    with refused(OptionError, "limit of seconds or iterations"):
+        solve_districts(TOWN, 2, stop=Stop(no_improvement=5))
+    with refused(OptionError, "number of workers"):
+        solve_districts(TOWN, 2, seconds=1, executor="ray")
+    with refused(OptionError, "threads"):
+        solve_districts(TOWN, 2, stop=stop, threads=-1)
+    far = star(4, 4, 4, 20)
+    with pytest.raises(UnsolvableError):
+        solve_districts(far, 2, stop=stop)
+    # Two vehicles hold the demand of a district, but not its streets.
+    unpackable = star(4, 4, 4, 4, 4, 4, 4, 4, 4, 4, fleet_limit=4)
+    with pytest.raises((UnsolvableError, OptionError)):
+        solve_districts(unpackable, 2, stop=stop)
+
+
+def interrupt(progress: Progress) -> None:
+    """As Ctrl-C once the first district is finished."""
+    if progress.districts is not None and progress.districts[0] == 1:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_while_districts_are_solved(workers: int) -> None:
+    stop = Stop(iterations=40_000)
+    result = in_districts(TOWN, 4, stop=stop, workers=workers, progress=interrupt)
+    assert result.stopped_by == "interrupt"
+    assert result.iterations < 40_000
+
+
+def test_ctrl_c_while_the_whole_is_improved() -> None:
+    def told(progress: Progress) -> None:
+        if progress.cost is not None:
+            raise KeyboardInterrupt
+
+    result = in_districts(TOWN, 4, stop=Stop(iterations=400_000), progress=told)
+    assert result.stopped_by == "interrupt"
+    assert result.iterations < 400_000
+    assert result.cost <= result.history[0].cost
