@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -496,13 +496,16 @@ def _small_dataset(path: Path) -> Any:
 
 def _datasets(folder: Path) -> list[Sample]:
     from arcfleet.datasets.dataset import Dataset
+    from arcfleet.instance import Turn
     from arcfleet.instance.files import read
 
     _small_dataset(folder / "some.npz")
     made = from_folder(folder, "some.npz", _ARRAYS)
     small = read(DATA / "small.dat")
     Dataset.from_instances([small] * 2, folder / "own.npz")
-    ruled = replace(small, u_turn_penalty=3, turns=(Turn(0, False, 0, True, 5),))
+    # From the first link, two-way, back onto it.
+    turn = Turn(link_in=0, reverse_in=False, link_out=0, reverse_out=True, penalty=5)
+    ruled = replace(small, u_turn_penalty=3, turns=(turn,))
     Dataset.from_instances([small, ruled], folder / "ruled.npz")
     return [made, *(from_folder(folder, x, _ARRAYS) for x in ("own.npz", "ruled.npz"))]
 
