@@ -428,9 +428,9 @@ def _rows(made: Tables, scale: float) -> Iterator[tuple[str, list[list[str]]]]:
     for (number, threads, seconds), lines in _grouped(
         made.of(scale, "districts"), "districts", "threads", "seconds"
     ):
-        costs = " ".join(f"{x['cost']:,}" for x in lines)
-        gaps = " ".join(_percent(made.gap(x)) for x in lines)
-        rows.append([str(number or "-"), str(threads), f"{seconds:g}", costs, gaps])
+        each = " ".join(f"{x['cost']:,}" for x in lines)
+        gap = " ".join(_percent(made.gap(x)) for x in lines)
+        rows.append([str(number or "-"), str(threads), f"{seconds:g}", each, gap])
     yield "All of Beijing in districts, and as a whole", rows
 
     rows = [["instance", "seed", "cost after 20,000 iterations"]]

@@ -2,9 +2,16 @@
 
 from arcfleet.network.network import (
     Network,
+    StreetPaths,
     arc_distances,
     distances_around,
     node_distances,
 )
 
-__all__ = ["Network", "arc_distances", "distances_around", "node_distances"]
+__all__ = [
+    "Network",
+    "StreetPaths",
+    "arc_distances",
+    "distances_around",
+    "node_distances",
+]

@@ -31,6 +31,9 @@ IntArray = NDArray[np.int32]
 #: In `node_distances` and `Network.distances`: no way there.
 UNREACHABLE: int = _core.UNREACHABLE
 
+#: The streets driven along by the routes of a plan; made of `Network.core`.
+StreetPaths = _core.StreetPaths
+
 #: In a network of a fleet a way that there is not costs more than this.
 CLOSED_COST = 2**27
 

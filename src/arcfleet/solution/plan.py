@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from arcfleet import _core
 from arcfleet.errors import SolutionError
+from arcfleet.network import StreetPaths
 from arcfleet.solution.solution import Route, Service, Solution, Step
 from arcfleet.solution.travel import with_travel
 
@@ -29,7 +29,7 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
     routes = []
     deadhead = 0
     service_cost = 0
-    paths = _core.StreetPaths(network.core)
+    paths = StreetPaths(network.core)
     for number, (first, last) in enumerate(pairwise(route_starts.tolist()), start=1):
         route = arcs[first:last]
         path, route_deadhead = _street_path(network, paths, route, number)
@@ -84,7 +84,7 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
     """
     arcs, route_starts = to_plan(network, solution)
     bounds = pairwise(route_starts.tolist())
-    paths = _core.StreetPaths(network.core)
+    paths = StreetPaths(network.core)
     routes = tuple(
         replace(route, path=_street_path(network, paths, arcs[first:last], number)[0])
         for number, (route, (first, last)) in enumerate(
@@ -95,7 +95,7 @@ def with_street_paths(network: Network, solution: Solution) -> Solution:
 
 
 def _street_path(
-    network: Network, paths: _core.StreetPaths, route: IntArray, number: int
+    network: Network, paths: StreetPaths, route: IntArray, number: int
 ) -> tuple[tuple[Step, ...], int]:
     """Return the links driven along on a route, and what driving between services costs.
 
