@@ -503,11 +503,12 @@ def _datasets(folder: Path) -> list[Sample]:
     made = from_folder(folder, "some.npz", _ARRAYS)
     small = read(DATA / "small.dat")
     Dataset.from_instances([small] * 2, folder / "own.npz")
+    own = from_folder(folder, "own.npz", _ARRAYS)
     # From the first link, two-way, back onto it.
     turn = Turn(link_in=0, reverse_in=False, link_out=0, reverse_out=True, penalty=5)
     ruled = replace(small, u_turn_penalty=3, turns=(turn,))
     Dataset.from_instances([small, ruled], folder / "ruled.npz")
-    return [made, *(from_folder(folder, x, _ARRAYS) for x in ("own.npz", "ruled.npz"))]
+    return [made, own, from_folder(folder, "ruled.npz", _ARRAYS)]
 
 
 def _read_dataset(path: Path) -> object:

@@ -37,6 +37,8 @@ def bare(link: Link) -> Link:
         ways=(),
         speed_kmh=None,
         reverse_speed_kmh=None,
+        ids=(),
+        attributes={},
     )
 
 

@@ -164,7 +164,7 @@ def test_no_number_ends_a_run(
     log_steps: int,
     found_at: int,
 ) -> None:
-    def broken(*_: object) -> torch.Tensor:
+    def broken(*_: object, **__: object) -> torch.Tensor:
         return torch.tensor(math.nan, requires_grad=True)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
@@ -307,12 +307,12 @@ def test_too_little_memory_for_a_step(
     loss = imitation_loss
     calls = 0
 
-    def large(*arguments: Any) -> torch.Tensor:
+    def large(*arguments: Any, **options: Any) -> torch.Tensor:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise error(text)
-        return loss(*arguments)
+        return loss(*arguments, **options)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", large)
     message = (
@@ -375,7 +375,7 @@ def test_a_precision_that_the_device_has_not_leaves_no_folder(
 def test_other_mistakes_are_not_taken_for_too_little_memory(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> torch.Tensor:
+    def broken(*_: object, **__: object) -> torch.Tensor:
         raise RuntimeError("a mistake")
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
