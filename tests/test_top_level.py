@@ -72,7 +72,8 @@ SolutionError Step Stop StopRule Street StreetMap Table Travel Turn TurnPolicy
 UnsolvableError Vehicle bound check diagnose diff directions edit evaluate exclude
 from_networkx from_pandas keep lock make_scene pin plot read read_map read_solution
 read_table register_method repair require solve solve_districts solve_many write
-write_diff_html write_geojson write_gpx write_html write_kml write_sheets write_solution write_stops
+write_diff_html write_geojson write_gpx write_html write_kml write_sheets write_solution
+write_stops
 """
 
 
