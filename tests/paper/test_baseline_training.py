@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
 from arcfleet.neural.checkpoint import find_model_type, load_model
 from arcfleet.neural.decoding import Policy, greedy
+from arcfleet.neural.train import loop as loop_module
 from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import open_instances
-from arcfleet.neural.train.loop import Trained
+from arcfleet.neural.train.loop import Gaps, Trained
 from arcfleet.neural.train.run import run_training
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.paper.baselines.train import (
@@ -30,7 +32,7 @@ from arcfleet.paper.train import PAPER_PHASES
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.nearest_policy import Nearest
-from tests.neural.train.quick import assert_resumes
+from tests.neural.train.quick import assert_resumes, stop_at
 
 Training = S2vDqnTraining | VrpDlTraining
 
@@ -91,6 +93,27 @@ def test_a_resumed_run_comes_to_the_same_weights(
     assert model.config == config.model
     assert facts["phase"] == kind
     assert set(whole.gaps) == {"few"}
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_the_model_of_the_best_validation_is_kept(
+    towns: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    found = iter([Gaps(9.0, 5.0), Gaps(7.0, 6.0), Gaps(8.0, 4.0), Gaps(7.5, 3.0)])
+    monkeypatch.setattr(loop_module, "validate", lambda *_, **__: next(found))
+    config = changed(QUICK[kind], validations=4)
+    train = partial(run, towns, tmp_path / "run", config)
+    part = train(progress=stop_at(3))
+    assert not part.finished
+    trained = train(resume=True)
+    assert trained.gaps == {"few": Gaps(7.5, 3.0)}
+    model, facts = load_model(trained.model_file)
+    assert facts["best_step"] == 2
+    assert facts["gaps"] == {"few": {"greedy": 7.0, "optimised": 6.0}}
+    saved = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    weights: dict[str, torch.Tensor] = model.state_dict()
+    assert all(torch.equal(saved[f"best.{name}"], each) for name, each in weights.items())
+    assert any(not torch.equal(saved[f"ema.{x}"], each) for x, each in weights.items())
 
 
 def cost(model: Policy | None, towns: Path) -> float:

@@ -53,6 +53,19 @@ class Gaps(NamedTuple):
     optimised: float  # after Split with choice of directions
 
 
+class _Best(NamedTuple):
+    """What a run had at the validation with the least mean gap."""
+
+    weights: dict[str, Tensor]  # EMA
+    step: int
+    gaps: dict[str, Gaps]
+
+    @property
+    def gap(self) -> float:
+        """Mean gap of the validation sets, as decoded."""
+        return sum(each.greedy for each in self.gaps.values()) / len(self.gaps)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
     """Progress of a run."""
@@ -311,6 +324,8 @@ class Trainer(ABC, Generic[AnyConfig]):
     needs_labels: ClassVar[bool] = False
     #: Whether to validate before the first step, too.
     validates_first: ClassVar[bool] = False
+    #: Whether the model file holds the weights of the best validation, not the last ones.
+    keeps_best: ClassVar[bool] = False
     #: Whether several processes can share a step.
     distributed: ClassVar[bool] = False
 
@@ -347,6 +362,7 @@ class Trainer(ABC, Generic[AnyConfig]):
         ]
         self.step = 0
         self.gaps: dict[str, Gaps] = {}
+        self._best: _Best | None = None
         self._before = 0.0  # seconds of the parts of the run before this one
         self._started = time.perf_counter()
         self._validated = 0
@@ -495,6 +511,9 @@ class Trainer(ABC, Generic[AnyConfig]):
             self._ended = bool(facts["finished"])
             self.gaps = {name: Gaps(*gaps) for name, gaps in facts["gaps"].items()}
             self.restore_extra(tensors)
+            if best := facts.get("best"):
+                gaps = {name: Gaps(*each) for name, each in best["gaps"].items()}
+                self._best = _Best(below(tensors, "best."), int(best["step"]), gaps)
         except (KeyError, ValueError, TypeError, RuntimeError) as error:
             if is_out_of_memory(error):
                 raise
@@ -551,6 +570,11 @@ class Trainer(ABC, Generic[AnyConfig]):
             with expected_to_fit(partial(self._too_large, what, remedy)):
                 self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
         self.folder.log(self.step, round(self.seconds, 3), gaps=as_dicts(self.gaps))
+        if self.keeps_best:
+            weights = {name: x.clone() for name, x in self.learner.ema.state_dict().items()}
+            found = _Best(weights, self.step, dict(self.gaps))
+            if self._best is None or found.gap < self._best.gap:
+                self._best = found
         self.metrics.started += self.seconds - before  # no time of training
 
     def _checkpoint(self, *, finished: bool) -> None:
@@ -567,6 +591,13 @@ class Trainer(ABC, Generic[AnyConfig]):
             "finished": finished,
         }
         tensors = {**self.learner.tensors(), **self.extra_tensors()}
+        model, gaps, step = self.learner.ema, self.gaps, self.step
+        if self._best is not None:
+            weights, step, gaps = self._best
+            model = copy.deepcopy(model)
+            model.load_state_dict(weights)
+            tensors |= {f"best.{name}": x.cpu() for name, x in weights.items()}
+            facts["best"] = {"step": step, "gaps": gaps}
         tensors["generator.host"] = self._host.get_state()
         tensors[f"generator.{self.device.type}"] = self.generator.get_state()
         device = str(self.device)
@@ -578,10 +609,12 @@ class Trainer(ABC, Generic[AnyConfig]):
             "device": device,
             "torch": torch.__version__,
             "finished": finished,
-            "gaps": as_dicts(self.gaps),
+            "gaps": as_dicts(gaps),
         }
+        if self.keeps_best:
+            made["best_step"] = step
         model_facts = {**self.folder.identity, **made}
-        save_model(self.learner.ema, self.folder.model_file, model_facts)
+        save_model(model, self.folder.model_file, model_facts)
         # Last, since a run whose checkpoint says that it has ended writes no model again.
         self.folder.save(tensors, facts)
 

@@ -178,6 +178,9 @@ Training = TypeVar("Training", S2vDqnTraining, VrpDlTraining)
 class _RolloutTrainer(Trainer[Training]):
     """A run that samples one rollout of each of some instances in a step."""
 
+    # S2V-DQN gets worse again when it learns on: research/log/run-12.md.
+    keeps_best = True
+
     def instances(self, data: InstanceSet, rows: Tensor) -> ArcBatch:
         """Return some instances, their MDS axes flipped at random if wanted."""
         batch = data.batch.select(rows)
