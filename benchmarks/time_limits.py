@@ -47,6 +47,7 @@ SCENES = {
     ),
     "Jinan": ("jinan", ""),
     "Columbus, any turns": ("columbus_oh", "--turns free"),
+    "Beijing": ("beijing_5ring", ""),
 }
 CAPACITY = 20_000
 #: Instance, time limit, and what follows in the command.
@@ -68,6 +69,8 @@ CASES = (
     *(("Harrisburg, shifts and a landfill", limit, "--out") for limit in (5, 10)),
     *(("Jinan", limit, "--out") for limit in (5, 60)),
     *(("Columbus, any turns", limit, "--out") for limit in (5, 60)),
+    *(("Beijing", limit, "--out") for limit in (5, 10, 30)),
+    ("Beijing", 30, "--out --html --stops"),
 )
 _ENDINGS = {"out": "json", "stops": "csv", "plot": "png"}
 
