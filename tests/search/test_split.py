@@ -277,6 +277,27 @@ def test_an_order_that_one_route_cannot_drive() -> None:
         solved(once, "ps", stop=Stop(iterations=3))
 
 
+def test_an_order_beyond_the_fleet_is_no_empty_plan() -> None:
+    # Both streets do not fit one vehicle, and the way out is closed by a turn rule.
+    streets = (
+        Link(tail=0, head=1, cost=1),
+        Link(tail=1, head=2, cost=1, required=True, demand=1),
+        Link(tail=2, head=3, cost=1, required=True, demand=8),
+    )
+    town = Instance(
+        name="town",
+        nodes=(0, 1, 2, 3),
+        links=streets,
+        depot=0,
+        capacity=8,
+        fleet_limit=1,
+        turns=(Turn(0, False, 1, False),),
+    )
+    network, order = Network(town), np.array([1, 3], np.int32)
+    with refused(UnsolvableError, "obeys the turn rules within the fleet limit (1)"):
+        drivable(network, order, np.array([0, 1, 2], np.int32))
+
+
 @pytest.mark.parametrize("cost", [0, 1])
 def test_services_are_turned_round_only_if_asked(cost: int) -> None:
     both: dict[str, Any] = {"service_cost": 9, "reverse_service_cost": cost}

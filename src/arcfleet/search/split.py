@@ -236,8 +236,8 @@ def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Soluti
             network = Network(network.instance)  # which prices closed ways
     if not _drives_closed(network, arcs, route_starts):
         return from_plan(network, arcs, route_starts)
-    arcs, route_starts = _split_on_open_ways(network, arcs)
-    if _drives_closed(network, arcs, route_starts):
+    found = _split_on_open_ways(network, arcs)
+    if found is None or _drives_closed(network, *found):
         limit = network.instance.fleet_limit
         within = "" if limit is None else f" within the fleet limit ({limit})"
         raise UnsolvableError(
@@ -245,7 +245,7 @@ def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Soluti
             "search longer, by ruin-recreate"
             + ("" if limit is None else ", or raise the fleet limit")
         )
-    return from_plan(network, arcs, route_starts)
+    return from_plan(network, *found)
 
 
 def _drives_closed(network: Network, arcs: IntArray, route_starts: IntArray) -> bool:
@@ -262,8 +262,13 @@ def _drives_closed(network: Network, arcs: IntArray, route_starts: IntArray) -> 
     return bool((out == closed).any() or (home == closed).any())
 
 
-def _split_on_open_ways(network: Network, order: IntArray) -> tuple[IntArray, IntArray]:
-    """Cut an order into routes with as few closed ways as there can be."""
+def _split_on_open_ways(
+    network: Network, order: IntArray
+) -> tuple[IntArray, IntArray] | None:
+    """Cut an order into routes with as few closed ways as there can be.
+
+    Returns None where the order needs more routes than the fleet limit.
+    """
     rules, closed = network.instance, network.core.closed_cost
     inverse = network.arc_inverse[order]
     arcs = np.stack([order, np.where(inverse < 0, order, inverse)])  # (2, services)
@@ -291,6 +296,8 @@ def _split_on_open_ways(network: Network, order: IntArray) -> tuple[IntArray, In
         fleet_limit=single(rules.fleet_limit or 0),
     )
     result = split_gathered(orders)
+    if result.costs[0] < 0:
+        return None
     chosen = np.where(result.turned, arcs[1], arcs[0])
     cuts = np.append(np.flatnonzero(result.starts_route), len(order))
     return chosen, cuts.astype(np.int32)
