@@ -123,13 +123,7 @@ class RunContext:
 
     def warn_of(self, error: CallerError) -> None:
         """Warn of an error of the caller's function, at which the search ended."""
-        cause = error.__cause__
-        warnings.warn(
-            "the search ended because the stop rule or progress callback raised "
-            f"{cause!r}; the best plan so far is returned",
-            RuntimeWarning,
-            stacklevel=5,
-        )
+        warn_of(error.__cause__, stacklevel=6)
 
     def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
         """Return the error for a search that found no plan that keeps all rules."""
@@ -176,21 +170,36 @@ class RunContext:
         )
 
 
-class TooShortError(Exception):
+def warn_of(cause: BaseException | None, stacklevel: int) -> None:
+    """Warn of what the caller's function raised, at which the search ended."""
+    warnings.warn(
+        "the search ended because the stop rule or progress callback raised "
+        f"{cause!r}; the best plan so far is returned",
+        RuntimeWarning,
+        stacklevel=stacklevel,
+    )
+
+
+class TooShortError(OptionError):
     """No plan is foreseen in time, but `needed` seconds after the call of `solve`."""
 
-    def __init__(self, needed: float) -> None:
-        super().__init__(f"{needed} s are needed")
-        self.needed = needed
+    needed: float = 0.0
 
 
-def too_short(instance: Instance, limit: float, needed: float) -> OptionError:
+def too_short(
+    instance: Instance,
+    limit: float,
+    needed: float,
+    remedy: str = "give it more time or split it into areas",
+) -> TooShortError:
     """Return the error for a time limit that leaves no time for a plan."""
-    return OptionError(
+    error = TooShortError(
         f"expected a time limit of at least about {math.ceil(needed)} s for the "
         f"{len(instance.required)} tasks of instance {instance.name!r}, got {limit:g} s: "
-        "give it more time or split it into areas"
+        f"{remedy}"
     )
+    error.needed = needed
+    return error
 
 
 class Incumbent:

@@ -84,24 +84,30 @@ def call(
 
 
 @contextmanager
-def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
-    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
+def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it.
+
+    Yields a function that tells whether there was one: others may set the flag, too.
+    """
     before = signal.getsignal(signal.SIGINT)
     if (
         threading.current_thread() is not threading.main_thread()
         or before is not signal.default_int_handler
     ):
-        yield
+        yield lambda: False
         return
+    interrupts = 0
 
     def note(number: int, frame: object) -> None:
-        if stop.value:
-            raise KeyboardInterrupt
+        nonlocal interrupts
+        interrupts += 1
         stop.value = True
+        if interrupts > 1:
+            raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, note)
     try:
-        yield
+        yield lambda: interrupts > 0
     finally:
         signal.signal(signal.SIGINT, before)
 
