@@ -286,3 +286,11 @@ def test_streets_far_away_that_nobody_serves_do_not_matter() -> None:
     for alone in (far[:1], far):
         assert solved(make_instance(*TOWN.links, *alone), stop=Stop(iterations=10)).cost
     in_districts(instance, 4, stop=Stop(iterations=100))
+
+
+def test_an_error_of_a_district_keeps_its_kind() -> None:
+    dear = (replace(x, cost=2**23, reverse_cost=2**23) for x in TOWN.links)
+    links = (replace(x, service_cost=x.cost, reverse_service_cost=x.cost) for x in dear)
+    with refused(InstanceError, "use a coarser unit of cost") as error:
+        solve_districts(make_instance(*links), 3, stop=Stop(iterations=10))
+    assert "fewer districts" not in str(error.value)

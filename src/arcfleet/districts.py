@@ -301,8 +301,10 @@ class _Work:
     def _take(self, position: int, outcome: _Found | ArcfleetError) -> None:
         if isinstance(outcome, TooShortError):
             self._refuse(self._waves(len(self.links)) * outcome.needed / _SHARE)
-        if isinstance(outcome, ArcfleetError):
+        if isinstance(outcome, UnsolvableError):
             self._fail(position, str(outcome))
+        if isinstance(outcome, ArcfleetError):
+            raise outcome
         self.found[position] = outcome
         self.interrupted |= outcome.interrupted and self.error is None
 
