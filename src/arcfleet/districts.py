@@ -24,6 +24,7 @@ from arcfleet.methods import (
 )
 from arcfleet.network.districts import cut_into_districts
 from arcfleet.search import Improvement, Progress, Result, Stop
+from arcfleet.search.interrupts import first_interrupt_held
 from arcfleet.search.ruin_recreate import RuinRecreateSettings
 from arcfleet.search.run import TooShortError, too_short, warn_of
 from arcfleet.search.stop import StopSince
@@ -34,7 +35,6 @@ from arcfleet.workers import (
     check_sendable,
     check_workers,
     child_seed,
-    first_interrupt_sets,
     new_flag,
     run_tasks,
 )
@@ -168,7 +168,7 @@ def solve_districts(
         progress=progress,
     )
     work.run(workers, executor)
-    with first_interrupt_sets(new_flag()) as interrupted:
+    with first_interrupt_held() as signals:
         joined = work.joined()
         iterations = sum(one.iterations for one in work.found.values())
         now = time.perf_counter() - started
@@ -184,7 +184,7 @@ def solve_districts(
             history=(Improvement(now, max(0, iterations - 1), joined.cost),),
             notes=(f"{_count(number)}, joined at cost {joined.cost}",),
         )
-    if interrupted():
+    if signals:
         return dataclasses.replace(plain, stopped_by="interrupt")
     if work.interrupted or work.error is not None:
         return plain

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from arcfleet.errors import OptionError, SolutionError, UnsolvableError
+from arcfleet.search.interrupts import first_interrupt_held
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
@@ -301,13 +302,14 @@ class Incumbent:
         """Return the Result, or raise UnsolvableError if there is no plan."""
         if self.solution is None:
             raise self.context.no_plan(self.network, self.iterations)
-        return self.context.result(
-            self.network,
-            self.solution,
-            iterations=self.iterations,
-            stopped_by=self.stopped_by or "iterations",
-            history=self._history,
-        )
+        with first_interrupt_held():
+            return self.context.result(
+                self.network,
+                self.solution,
+                iterations=self.iterations,
+                stopped_by=self.stopped_by or "iterations",
+                history=self._history,
+            )
 
 
 AnyEngine = TypeVar("AnyEngine", bound="Engine")
@@ -404,13 +406,14 @@ def run_engine(
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
     iterations, searched = engine.iterations, context.seconds - made
-    result = context.result(
-        network,
-        solution(),
-        iterations=iterations,
-        stopped_by=ended_by,
-        history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
-    )
+    with first_interrupt_held():
+        result = context.result(
+            network,
+            solution(),
+            iterations=iterations,
+            stopped_by=ended_by,
+            history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
+        )
     if ended_by != "seconds" or iterations >= begun:
         return result
     needed = result.seconds - searched + searched / iterations * begun

@@ -96,6 +96,6 @@ def run_tasks(
     run: Executor = getattr(import_module(kind.module), kind.function)
     if stop is None:
         stop = new_flag()
-    with first_interrupt_sets(stop) as interrupted:
+    with first_interrupt_sets(stop) as signals:
         run(function, enumerate(tasks), workers=workers, stop=stop, finished=finished)
-        return interrupted()
+    return bool(signals)
