@@ -126,8 +126,10 @@ def test_a_time_limit_and_an_iteration_each() -> None:
     assert result.stopped_by == "seconds"
     assert result.seconds > 0.5
     assert in_districts(TOWN, 2, stop=Stop(iterations=1)).iterations >= 2
-    # However short, there is a plan.
-    in_districts(TOWN, 2, seconds=1e-6)
+    # However short, there is a plan, which is told.
+    notes = in_districts(TOWN, 2, seconds=1e-6).notes
+    assert any(note.startswith("2 of 2 districts had hardly begun") for note in notes)
+    assert len(in_districts(TOWN, 2, stop=Stop(iterations=10)).notes) == 1
 
 
 def test_the_fleet_limit_is_that_of_the_whole() -> None:

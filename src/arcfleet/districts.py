@@ -26,7 +26,7 @@ from arcfleet.network.districts import cut_into_districts
 from arcfleet.search import Improvement, Progress, Result, Stop
 from arcfleet.search.interrupts import first_interrupt_held
 from arcfleet.search.ruin_recreate import RuinRecreateSettings
-from arcfleet.search.run import TooShortError, too_short, warn_of
+from arcfleet.search.run import BEGUN, TooShortError, too_short, warn_of
 from arcfleet.search.stop import StopSince
 from arcfleet.solution.assemble import assemble_plan
 from arcfleet.workers import (
@@ -182,7 +182,7 @@ def solve_districts(
             iterations=iterations,
             stopped_by=_ended_by(work),
             history=(Improvement(now, max(0, iterations - 1), joined.cost),),
-            notes=(f"{_count(number)}, joined at cost {joined.cost}",),
+            notes=(f"{_count(number)}, joined at cost {joined.cost}", *work.notes()),
         )
     if signals:
         return dataclasses.replace(plain, stopped_by="interrupt")
@@ -340,6 +340,16 @@ class _Work:
         found = (self.found[position] for position in range(len(self.links)))
         return assemble_plan(self.instance, [x for one in found for x in one.routes])
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what is to be said of districts that had too little time."""
+        late = sum(one.hardly_begun for one in self.found.values())
+        if not late:
+            return ()
+        return (
+            f"{late} of {_count(len(self.links))} had hardly begun when their time was "
+            "over: give it more time or more workers, or ask for fewer districts",
+        )
+
     def _tasks(self) -> Iterator[_District]:
         tasks = max(1, len(self.instance.required))
         began = time.perf_counter()
@@ -425,6 +435,7 @@ class _Found:
     iterations: int
     seconds: float
     interrupted: bool
+    hardly_begun: bool  # when its time was over
 
 
 def _solve_district(
@@ -454,6 +465,8 @@ def _solve_district(
         iterations=result.iterations,
         seconds=time.perf_counter() - started,
         interrupted=result.stopped_by == "interrupt",
+        hardly_begun=result.stopped_by == "seconds"
+        and result.iterations < BEGUN * len(task.links),
     )
 
 
