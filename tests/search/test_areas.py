@@ -181,7 +181,7 @@ def test_the_sum_of_all_areas_may_exceed_32_bits() -> None:
     assert 2**32 < again.cost <= one.cost
 
 
-def test_streets_that_can_be_served_one_way_only() -> None:
+def test_streets_that_can_be_served_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The turn rules close all ways to their other ends; within every area, too."""
     city = grid(9)
     closed = range(3, len(city.links), 5)
@@ -208,6 +208,10 @@ def test_streets_that_can_be_served_one_way_only() -> None:
     assert any(served.values())
     again = solved(city, stop=Stop(iterations=3000), seed=4, start=one.solution)
     assert again.cost <= one.cost
+    longer = solved(city, stop=Stop(iterations=60_000), seed=3)
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.AREAS_FROM", 10**6)
+    whole = solved(city, stop=Stop(iterations=60_000), seed=3)
+    assert longer.cost < 1.03 * whole.cost
 
 
 @pytest.mark.parametrize("turns", ["allowed", "dead-ends"])
