@@ -1,5 +1,7 @@
 import signal
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -7,17 +9,22 @@ from hypothesis import strategies as st
 
 from arcfleet import (
     Instance,
+    InstanceError,
     OptionError,
     Progress,
     Result,
+    RunContext,
     Stop,
     UnsolvableError,
     check,
     read,
     solve_districts,
 )
+from arcfleet.districts import _Work
+from arcfleet.methods import METHODS
+from arcfleet.network import Network
 from arcfleet.network.districts import cut_into_districts
-from tests.helpers import VILLAGE, make_instance, refused, star, street
+from tests.helpers import VILLAGE, make_instance, refused, solved, star, street
 from tests.strategies import instances
 
 
@@ -51,11 +58,15 @@ def in_districts(instance: Instance, districts: int, **options: object) -> Resul
 def test_every_task_is_in_one_district(instance: Instance, data: st.DataObject) -> None:
     tasks = list(instance.required)
     number = data.draw(st.integers(1, max(1, len(tasks))))
-    if not tasks:
+    try:
+        parts = cut_into_districts(instance, number)
+    except InstanceError:
+        # Ways of more than 2^29 - 1 are refused whatever it is that measures them.
+        with refused(InstanceError, "use a coarser unit of cost"):
+            Network(instance)
         return
-    parts = cut_into_districts(instance, number)
     assert len(parts) == number
-    assert all(parts)
+    assert all(parts) or not tasks
     assert sorted(link for part in parts for link in part) == tasks
 
 
@@ -115,8 +126,10 @@ def test_a_time_limit_and_an_iteration_each() -> None:
     assert result.stopped_by == "seconds"
     assert result.seconds > 0.5
     assert in_districts(TOWN, 2, stop=Stop(iterations=1)).iterations >= 2
-    # However short, there is a plan.
-    in_districts(TOWN, 2, seconds=1e-6)
+    # However short, there is a plan, which is told.
+    notes = in_districts(TOWN, 2, seconds=1e-6).notes
+    assert any(note.startswith("2 of 2 districts had hardly begun") for note in notes)
+    assert len(in_districts(TOWN, 2, stop=Stop(iterations=10)).notes) == 1
 
 
 def test_the_fleet_limit_is_that_of_the_whole() -> None:
@@ -187,3 +200,99 @@ def test_ctrl_c_while_the_whole_is_improved() -> None:
     assert result.stopped_by == "interrupt"
     assert result.iterations < 400_000
     assert result.cost <= result.history[0].cost
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_when_the_last_district_is_finished(workers: int) -> None:
+    def told(progress: Progress) -> None:
+        if progress.districts == (4, 4):
+            signal.raise_signal(signal.SIGINT)
+
+    stop = Stop(iterations=4000)
+    result = in_districts(TOWN, 4, stop=stop, workers=workers, progress=told)
+    assert result.stopped_by == "interrupt"
+    assert result.iterations == 2000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_while_workers_end_loses_nothing(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = ProcessPoolExecutor.shutdown
+    joined = _Work.joined
+
+    def interrupted(function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            signal.raise_signal(signal.SIGINT)
+            return function(*arguments, **options)
+
+        return call
+
+    if workers == 2:
+        monkeypatch.setattr(ProcessPoolExecutor, "shutdown", interrupted(ended))
+    else:
+        monkeypatch.setattr(_Work, "joined", interrupted(joined))
+    result = in_districts(TOWN, 4, stop=Stop(iterations=4000), workers=workers)
+    assert result.stopped_by == "interrupt"
+    assert result.iterations == 2000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_callback_that_fails_loses_nothing(workers: int) -> None:
+    def told(progress: Progress) -> None:
+        if progress.districts == (1, 4):
+            raise ValueError("mine")
+
+    stop = Stop(iterations=40_000)
+    with pytest.warns(RuntimeWarning, match=r"ValueError\('mine'\)"):
+        result = in_districts(TOWN, 4, stop=stop, workers=workers, progress=told)
+    assert result.stopped_by == "error"
+    assert result.iterations < 40_000
+
+
+def test_streets_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arcfleet.methods.require_solvable", None)
+    in_districts(TOWN, 4, stop=Stop(iterations=100))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("always", [100, 50])
+def test_a_time_limit_too_short_for_a_city_is_refused(
+    workers: int, always: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Districts have 66 tasks: each is solved, however late, or refused by itself."""
+    monkeypatch.setattr("arcfleet.methods.ALWAYS_PLANNED", always)
+    monkeypatch.setattr("arcfleet.districts.ALWAYS_PLANNED", always)
+    with refused(OptionError, "for the 264 tasks of instance 'grid'") as error:
+        solve_districts(TOWN, 4, seconds=1e-6, workers=workers)
+    assert "give it more time or more workers" in str(error.value)
+
+
+def test_a_method_must_be_one_that_workers_can_import() -> None:
+    def local_run(network: Network, context: RunContext) -> Result:
+        raise NotImplementedError
+
+    local = replace(METHODS["ruin-recreate"], run=local_run)
+    with refused(OptionError, "top level of a module"):
+        solve_districts(TOWN, 2, local, stop=Stop(iterations=10), workers=2)
+
+
+def test_nothing_to_serve() -> None:
+    assert in_districts(make_instance(street(1, 2)), 1, stop=Stop(iterations=5)).cost == 0
+
+
+def test_streets_far_away_that_nobody_serves_do_not_matter() -> None:
+    """The way from one to the other is longer than any may be."""
+    far = [street(1, 1000 + n, 2**28 + 10) for n in range(2)]
+    instance = make_instance(*TOWN.links, *far)
+    for alone in (far[:1], far):
+        assert solved(make_instance(*TOWN.links, *alone), stop=Stop(iterations=10)).cost
+    in_districts(instance, 4, stop=Stop(iterations=100))
+
+
+def test_an_error_of_a_district_keeps_its_kind() -> None:
+    dear = (replace(x, cost=2**23, reverse_cost=2**23) for x in TOWN.links)
+    links = (replace(x, service_cost=x.cost, reverse_service_cost=x.cost) for x in dear)
+    with refused(InstanceError, "use a coarser unit of cost") as error:
+        solve_districts(make_instance(*links), 3, stop=Stop(iterations=10))
+    assert "fewer districts" not in str(error.value)

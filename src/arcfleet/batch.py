@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from arcfleet.search.stop import copied
 from arcfleet.workers import (
     PROCESSES,
     TaskFailure,
+    check_sendable,
     check_workers,
     child_seed,
     run_tasks,
@@ -261,7 +261,7 @@ def solve_each(
 
     if how.loaded is None:
         if executor == PROCESSES and (workers or 1) > 1:
-            _check_sendable(how.method, how.stop, how.settings)
+            check_sendable(method=how.method, stop=how.stop, settings=how.settings)
         run_tasks(
             _solve_job,
             jobs(),
@@ -308,20 +308,3 @@ def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
         seed=job.seed,
         progress=progress,
     )
-
-
-def _check_sendable(method: Method, stop: StopRule, settings: Any) -> None:
-    """Raise OptionError if worker processes cannot be sent one of these."""
-    for what, value in (
-        ("the function of the method", method),
-        ("the stop rule", stop),
-        ("the settings", settings),
-    ):
-        try:
-            pickle.dumps(value)
-        except Exception as error:
-            raise OptionError(
-                f"expected {what} to be defined at the top level of a module, so that "
-                f"worker processes can import it, got {value!r} ({error}): move it there "
-                "or use workers=1"
-            ) from None

@@ -13,27 +13,34 @@ from arcfleet.errors import ArcfleetError, OptionError, UnsolvableError
 from arcfleet.instance.change import not_required
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.methods import (
+    ALWAYS_PLANNED,
+    LATEST_SHARE,
+    METHODS,
     as_instance,
     chosen_settings,
     chosen_stop,
     find_method,
-    require_operations,
     solve,
 )
 from arcfleet.network.districts import cut_into_districts
 from arcfleet.search import Improvement, Progress, Result, Stop
+from arcfleet.search.interrupts import first_interrupt_held
 from arcfleet.search.ruin_recreate import RuinRecreateSettings
+from arcfleet.search.run import BEGUN, TooShortError, too_short, warn_of
 from arcfleet.search.stop import StopSince
 from arcfleet.solution.assemble import assemble_plan
 from arcfleet.workers import (
     PROCESSES,
     TaskFailure,
+    check_sendable,
     check_workers,
     child_seed,
+    new_flag,
     run_tasks,
 )
 
 if TYPE_CHECKING:
+    import ctypes
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -88,7 +95,7 @@ def solve_districts(
         Iterations are those of all districts and of the whole.
     seconds
         Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
-        return.
+        return. With up to 2,000 tasks there is a plan, however short it is.
     params
         Settings of the method, as `solve` takes them.
     seed
@@ -102,7 +109,8 @@ def solve_districts(
     threads
         Number of threads of this machine that improve the whole; 0 means one per core.
     progress
-        Callback, called when a district is finished, and then as `solve` calls it.
+        Callback, called when a district is finished, and then as `solve` calls it. What it
+        raises ends the search, which returns the best plan so far.
 
     Raises
     ------
@@ -110,7 +118,8 @@ def solve_districts(
         If no plan can exist, with the reasons, or none was found for a district.
     OptionError
         If an argument is wrong, the instance asks for operations, the fleet limit is too
-        low for so many districts, or the time limit is too short.
+        low for so many districts, or, with more than 2,000 tasks, the plans of all
+        districts would come more than a tenth after the time limit.
     FileError
         If the file of the instance is not one or is corrupt.
     """
@@ -125,23 +134,27 @@ def solve_districts(
     check_whole_number("threads", threads, 0, 1024)
     check_workers(workers, executor)
     _require_classical(instance)
-    require_operations(chosen, instance, has_start=True)
+    _require_warm_start(chosen)
     rule = _checked_stop(chosen_stop(chosen, stop, seconds, len(instance.required)))
     if isinstance(rule, StopSince):
         started = rule.started
-    since = StopSince(
-        seconds=rule.seconds,
-        iterations=rule.iterations,
-        started=started,
-        reserve=rule.reserve if isinstance(rule, StopSince) else 0.0,
-    )
-    if executor != PROCESSES and workers is None and since.seconds is not None:
+    if executor != PROCESSES and workers is None and rule.seconds is not None:
         raise OptionError(
             f"expected the number of workers beside executor {executor!r} and a time "
             "limit, got none: say how many districts are to be solved at a time"
         )
     settings = chosen_settings(chosen, params)
+    if executor == PROCESSES and (workers or 1) > 1:
+        check_sendable(method=chosen, settings=settings)
+    before = time.perf_counter()
     require_solvable(instance)
+    since = StopSince(
+        seconds=rule.seconds,
+        iterations=rule.iterations,
+        started=started,
+        reserve=rule.reserve if isinstance(rule, StopSince) else 0.0,
+        checked=time.perf_counter() - before,
+    )
     links = cut_into_districts(instance, number)
     work = _Work(
         instance=instance,
@@ -151,26 +164,29 @@ def solve_districts(
         stop=since,
         links=links,
         limits=_fleet_limits(instance, links),
-        waves=-(-number // (workers or (1 if executor == PROCESSES else number))),
+        at_a_time=workers or (1 if executor == PROCESSES else number),
         progress=progress,
     )
     work.run(workers, executor)
-    joined = work.joined()
-    iterations = sum(one.iterations for one in work.found.values())
-    now = time.perf_counter() - started
-    plain = Result(
-        instance=instance,
-        method=chosen.name,
-        seed=seed,
-        threads=threads or os.cpu_count() or 1,
-        solution=joined,
-        seconds=now,
-        iterations=iterations,
-        stopped_by=_ended_by(work),
-        history=(Improvement(now, max(0, iterations - 1), joined.cost),),
-        notes=(f"{_count(number)}, joined at cost {joined.cost}",),
-    )
-    if work.interrupted:
+    with first_interrupt_held() as signals:
+        joined = work.joined()
+        iterations = sum(one.iterations for one in work.found.values())
+        now = time.perf_counter() - started
+        plain = Result(
+            instance=instance,
+            method=chosen.name,
+            seed=seed,
+            threads=threads or os.cpu_count() or 1,
+            solution=joined,
+            seconds=now,
+            iterations=iterations,
+            stopped_by=_ended_by(work),
+            history=(Improvement(now, max(0, iterations - 1), joined.cost),),
+            notes=(f"{_count(number)}, joined at cost {joined.cost}", *work.notes()),
+        )
+    if signals:
+        return dataclasses.replace(plain, stopped_by="interrupt")
+    if work.interrupted or work.error is not None:
         return plain
     return _improved(plain, work, threads)
 
@@ -207,7 +223,7 @@ def _improved(plain: Result, work: _Work, threads: int) -> Result:
         )
     except KeyboardInterrupt:
         return dataclasses.replace(plain, stopped_by="interrupt")
-    except OptionError as error:
+    except TooShortError as error:
         note = f"left as they were joined, for want of time: {error}"
         return dataclasses.replace(
             plain,
@@ -242,10 +258,13 @@ class _Work:
     stop: StopSince
     links: list[tuple[int, ...]]  # of each district
     limits: list[int | None]  # of its fleet
-    waves: int  # rounds in which all of them are solved
+    at_a_time: int
     progress: ProgressCallback | None
     found: dict[int, _Found] = dataclasses.field(default_factory=dict)
     interrupted: bool = False
+    error: Exception | None = None  # of the progress callback
+    #: Set where the search is to end.
+    end: ctypes.c_bool = dataclasses.field(default_factory=new_flag)
 
     def run(self, workers: int | None, executor: str) -> None:
         """Solve all districts; those that Ctrl-C leaves out get a first plan."""
@@ -256,45 +275,88 @@ class _Work:
                 failures[position] = outcome
             else:
                 self._take(position, outcome)
+                self._require_time(self.found[position].seconds)
             self._report()
 
         self._report()
         count = len(self.links)
-        run_tasks(
+        interrupted = run_tasks(
             _solve_district,
             self._tasks(),
             workers=None if workers is None else min(workers, count),
             executor=executor,
             finished=finished,
+            stop=self.end,
         )
+        self.interrupted |= interrupted
         for position in range(count):
             if position in self.found:
                 continue
             failure = failures.get(position)
             if failure is not None and not failure.interrupted:
                 self._fail(position, failure.message)
-            self.interrupted = True
+            self.interrupted |= self.error is None
             self._take(position, _solve_district(self._task(position, Stop(iterations=1))))
 
     def _take(self, position: int, outcome: _Found | ArcfleetError) -> None:
+        if isinstance(outcome, TooShortError):
+            self._refuse(self._waves(len(self.links)) * outcome.needed / _SHARE)
+        if isinstance(outcome, UnsolvableError):
+            self._fail(position, str(outcome))
         if isinstance(outcome, ArcfleetError):
-            self._fail(position, str(outcome), outcome)
-        else:
-            self.found[position] = outcome
-            self.interrupted |= outcome.interrupted
+            raise outcome
+        self.found[position] = outcome
+        self.interrupted |= outcome.interrupted and self.error is None
+
+    def _waves(self, districts: int) -> int:
+        """Return the number of rounds in which so many districts are solved."""
+        return -(-districts // self.at_a_time)
+
+    def _require_time(self, seconds: float) -> None:
+        """Raise OptionError if others that take so long are foreseen to end too late."""
+        limit = self.stop.seconds
+        left = self._waves(len(self.links)) - self._waves(len(self.found))
+        if (
+            limit is None
+            or left == 0
+            or self.interrupted
+            or self.end.value
+            or len(self.instance.required) <= ALWAYS_PLANNED
+        ):
+            return
+        passed = time.perf_counter() - self.stop.started
+        if passed + left * seconds + self.stop.reserve > (1 + LATEST_SHARE) * limit:
+            self._refuse(left * seconds)
+
+    def _refuse(self, seconds: float) -> NoReturn:
+        """Raise OptionError where the districts need so much time from now on."""
+        passed = time.perf_counter() - self.stop.started
+        needed = passed + seconds + self.stop.reserve
+        remedy = "give it more time or more workers, or solve it as a whole"
+        raise too_short(self.instance, self.stop.seconds or 0.0, needed, remedy)
 
     def joined(self) -> Solution:
         """Return the plan of all districts."""
         found = (self.found[position] for position in range(len(self.links)))
         return assemble_plan(self.instance, [x for one in found for x in one.routes])
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what is to be said of districts that had too little time."""
+        late = sum(one.hardly_begun for one in self.found.values())
+        if not late:
+            return ()
+        return (
+            f"{late} of {_count(len(self.links))} had hardly begun when their time was "
+            "over: give it more time or more workers, or ask for fewer districts",
+        )
+
     def _tasks(self) -> Iterator[_District]:
-        tasks = len(self.instance.required)
+        tasks = max(1, len(self.instance.required))
         began = time.perf_counter()
         seconds = iterations = None
         if self.stop.seconds is not None:
             left = self.stop.seconds - self.stop.reserve - (began - self.stop.started)
-            seconds = max(0.0, _SHARE * left / self.waves)
+            seconds = max(0.0, _SHARE * left / self._waves(len(self.links)))
         for position, links in enumerate(self.links):
             if self.stop.iterations is not None:
                 share = _SHARE * self.stop.iterations * len(links) / tasks
@@ -311,27 +373,30 @@ class _Work:
             settings=self.settings,
             seed=child_seed(self.seed, position),
             stop=stop,
+            checked=self.stop.checked,
         )
 
-    def _fail(
-        self, position: int, message: str, cause: ArcfleetError | None = None
-    ) -> NoReturn:
-        kind = OptionError if isinstance(cause, OptionError) else UnsolvableError
-        raise kind(
+    def _fail(self, position: int, message: str) -> NoReturn:
+        raise UnsolvableError(
             f"found no plan for district {position + 1} of {len(self.links)} of instance "
             f"{self.instance.name!r} ({message}): ask for fewer districts"
         )
 
     def _report(self) -> None:
-        if self.progress is not None:
-            self.progress(
-                Progress(
-                    seconds=time.perf_counter() - self.stop.started,
-                    iterations=sum(one.iterations for one in self.found.values()),
-                    cost=None,
-                    districts=(len(self.found), len(self.links)),
-                )
-            )
+        if self.progress is None or self.error is not None:
+            return
+        progress = Progress(
+            seconds=time.perf_counter() - self.stop.started,
+            iterations=sum(one.iterations for one in self.found.values()),
+            cost=None,
+            districts=(len(self.found), len(self.links)),
+        )
+        try:
+            self.progress(progress)
+        except Exception as error:
+            self.error = error
+            self.end.value = True
+            warn_of(error, stacklevel=6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +411,7 @@ class _District:
     settings: Any
     seed: int
     stop: Stop
+    checked: float | None  # as in StopSince
 
     def cut_out(self) -> Instance:
         """Return the instance of the district: all streets, but other ones not required."""
@@ -367,16 +433,20 @@ class _Found:
 
     routes: tuple[Route, ...]
     iterations: int
+    seconds: float
     interrupted: bool
+    hardly_begun: bool  # when its time was over
 
 
 def _solve_district(
     task: _District, progress: ProgressCallback | None = None
 ) -> _Found | ArcfleetError:
+    started = time.perf_counter()
     stop = StopSince(
         seconds=task.stop.seconds,
         iterations=task.stop.iterations,
-        started=time.perf_counter(),
+        started=started,
+        checked=task.checked,
     )
     try:
         result = solve(
@@ -393,7 +463,10 @@ def _solve_district(
     return _Found(
         routes=result.solution.routes,
         iterations=result.iterations,
+        seconds=time.perf_counter() - started,
         interrupted=result.stopped_by == "interrupt",
+        hardly_begun=result.stopped_by == "seconds"
+        and result.iterations < BEGUN * len(task.links),
     )
 
 
@@ -426,6 +499,15 @@ def _require_classical(instance: Instance) -> None:
         )
 
 
+def _require_warm_start(method: Method) -> None:
+    if not method.warm_start:
+        able = " or ".join(repr(each.name) for each in METHODS.values() if each.warm_start)
+        raise OptionError(
+            "expected a method that warm-starts, from the joined plans of the districts, "
+            f"got {method.name!r}: use {able}"
+        )
+
+
 def _checked_stop(rule: object) -> Stop:
     """Return a rule of seconds and iterations; raise OptionError for any other."""
     if (
@@ -440,6 +522,8 @@ def _checked_stop(rule: object) -> Stop:
 
 
 def _ended_by(work: _Work) -> StoppedBy:
+    if work.error is not None:
+        return "error"
     if work.interrupted:
         return "interrupt"
     return "seconds" if work.stop.iterations is None else "iterations"

@@ -420,7 +420,7 @@ def solve(
     FileError
         If the file of the instance, of `start` or of the model is not one or is corrupt.
     """
-    started, reserve = time.perf_counter(), 0.0
+    started, reserve, checked = time.perf_counter(), 0.0, None
     chosen = find_method(method)
     instance = as_instance(instance)
     if start is None and (keep is not None or lock):
@@ -441,7 +441,7 @@ def solve(
     threads = threads or os.cpu_count() or 1
     stop = chosen_stop(chosen, stop, seconds, tasks=len(instance.required))
     if isinstance(stop, StopSince):
-        started, reserve = stop.started, stop.reserve
+        started, reserve, checked = stop.started, stop.reserve, stop.checked
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     settings = chosen_settings(chosen, params)
@@ -450,14 +450,16 @@ def solve(
     loaded = load_for_method(chosen, model, device)
     if bound:
         require_highs()
-    began = time.perf_counter()
-    require_solvable(instance)
+    if checked is None:
+        began = time.perf_counter()
+        require_solvable(instance)
+        checked = time.perf_counter() - began
     solvable = time.perf_counter()
     in_parts = chosen.run is ruin_recreate and plans_in_areas(instance)
     network = _network(instance, threads, stop, started - reserve, in_parts=in_parts)
     if isinstance(stop, Stop) and limit is not None:
         # What follows the search looks at every street, and at every pair of tasks.
-        after = _AFTER_STREETS * (solvable - began)
+        after = _AFTER_STREETS * checked
         measured = time.perf_counter() - solvable
         if in_parts:
             share = len(instance.required) / len(instance.links)

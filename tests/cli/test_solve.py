@@ -182,6 +182,7 @@ def test_districts(tmp_path: Path) -> None:
         (("--workers", 2), "expected --districts beside --workers"),
         (("--executor", "ray"), "expected --districts beside --executor"),
         (("--districts", 2, "--target", 5), "expected --districts without --target"),
+        (("--districts", 2, "--target", 0), "expected --districts without --target"),
         (("--districts", 2, "--bound"), "expected --districts without --bound"),
         (("--districts", 2, "--max-route-cost", 9999), "to cut into districts"),
         (("--districts", 2, "--method", "ps"), "a method that warm-starts"),

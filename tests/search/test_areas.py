@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from arcfleet import Instance, Stop, check, solve
+from arcfleet import Instance, Stop, Turn, check, solve
 from arcfleet.errors import InstanceError
 from arcfleet.network import Network
 from arcfleet.solution.shape import shape
@@ -154,3 +154,81 @@ def test_the_shape_of_a_plan_needs_no_matrix(
     # The nearest street may lie across the border of an area both times.
     assert abs(in_parts.interleaving - whole.interleaving) < 0.05
     assert shape(replace(city, name="third"), result.solution) == in_parts
+
+
+def test_the_sum_of_all_areas_may_exceed_32_bits() -> None:
+    city = grid(15, capacity=4)
+    dear = [x.cost * 2**17 for x in city.links]
+    city = replace(
+        city,
+        links=tuple(
+            replace(
+                x, cost=c, reverse_cost=c, service_cost=c, reverse_service_cost=c, demand=1
+            )
+            for x, c in zip(city.links, dear, strict=True)
+        ),
+    )
+    one, two = (
+        solved(city, stop=Stop(iterations=8000), seed=1, threads=threads)
+        for threads in (1, 2)
+    )
+    assert one.cost > 2**32
+    assert one.solution == two.solution
+    costs = [step.cost for step in one.history]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > costs[-1] == one.cost
+    again = solved(city, stop=Stop(iterations=500), seed=2, start=one.solution)
+    assert 2**32 < again.cost <= one.cost
+
+
+def test_streets_that_can_be_served_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn rules close all ways to their other ends; within every area, too."""
+    city = grid(9)
+    closed = range(3, len(city.links), 5)
+    ways = [
+        (number, reverse, link.tail if reverse else link.head)
+        for number, link in enumerate(city.links)
+        for reverse in (False, True)
+    ]
+    rules = tuple(
+        Turn(number, reverse, link, True, None)
+        for link in closed
+        for number, reverse, node in ways
+        if node == city.links[link].head
+    )
+    city = replace(city, turns=rules, depot=1)
+    assert Network(city).core.closed_cost > 0
+    one, two = (
+        solved(city, stop=Stop(iterations=6000), seed=3, threads=threads)
+        for threads in (1, 2)
+    )
+    assert one.solution == two.solution
+    served = {x.link: x.reverse for route in one.solution.routes for x in route.services}
+    assert not any(served[link] for link in closed)
+    assert any(served.values())
+    again = solved(city, stop=Stop(iterations=3000), seed=4, start=one.solution)
+    assert again.cost <= one.cost
+    longer = solved(city, stop=Stop(iterations=60_000), seed=3)
+    monkeypatch.setattr("arcfleet.search.ruin_recreate.AREAS_FROM", 10**6)
+    whole = solved(city, stop=Stop(iterations=60_000), seed=3)
+    assert longer.cost < 1.03 * whole.cost
+
+
+@pytest.mark.parametrize("turns", ["allowed", "dead-ends"])
+def test_first_plans_of_too_many_routes_settle_within_the_fleet_limit(turns: str) -> None:
+    free = grid(9, u_turns=turns)
+    least = -(-sum(link.demand for link in free.links) // free.capacity)
+    first = solved(free, stop=Stop(iterations=1), seed=1).solution
+    assert first.num_routes > least + 1
+    tight = replace(free, fleet_limit=least)
+    one, two = (
+        solved(tight, stop=Stop(iterations=60_000), seed=1, threads=threads)
+        for threads in (1, 2)
+    )
+    assert one.solution.num_routes == least
+    assert one.solution == two.solution
+    again = solved(tight, stop=Stop(iterations=2000), seed=2, start=one.solution)
+    assert again.cost <= one.cost
+    wide = replace(free, fleet_limit=first.num_routes)
+    begun = solved(wide, stop=Stop(iterations=2000), seed=2, start=first)
+    assert begun.cost <= first.cost

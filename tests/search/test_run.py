@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from arcfleet import Facility, Instance, Stop
 from arcfleet.search.run import _rounded_up
+from arcfleet.solution.words import known_shape
 from tests.helpers import solved
 
 
@@ -44,3 +47,24 @@ def test_path_scanning_is_never_too_short(village: Instance) -> None:
 )
 def test_needed_times_are_rounded_up(seconds: float, text: str) -> None:
     assert _rounded_up(seconds) == text
+
+
+@pytest.mark.parametrize("method", ["ruin-recreate", "maens", "ps"])
+def test_ctrl_c_after_the_search_loses_no_plan(
+    village: Instance, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while the Result is made, which takes seconds in a city."""
+
+    def interrupted(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return known_shape(*arguments)
+
+    monkeypatch.setattr("arcfleet.search.run.known_shape", interrupted)
+    result = solved(village, method, stop=Stop(iterations=2))
+    assert result.iterations == 2
+    # The second one gives up.
+    monkeypatch.setattr(
+        "arcfleet.search.run.known_shape", lambda *x: interrupted(*x) and interrupted(*x)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        solved(village, method, stop=Stop(iterations=2))

@@ -167,7 +167,8 @@ def _check_districts(options: Namespace) -> None:
                 )
         return
     for name in ("start", "bound", "target", "no_improvement"):
-        if getattr(options, name) not in (None, False):
+        value = getattr(options, name)
+        if value is not None and value is not False:
             raise OptionError(
                 f"expected --districts without --{name.replace('_', '-')}, got both: solve "
                 "the city in districts first, then its plan with --start"

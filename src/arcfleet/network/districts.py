@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.network.network import UNREACHABLE, distances_around
+from arcfleet.network.network import UNREACHABLE, distances_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Int64Array = NDArray[np.int64]
 
-#: Nodes from which all others are measured; each lies far from those before it.
+#: Ends of streets to serve from which all are measured; each lies far from those before it.
 _LANDMARKS = 8
 
 
@@ -40,6 +40,8 @@ def cut_into_districts(instance: Instance, districts: int) -> list[tuple[int, ..
         Required links of each district, by position.
     """
     tasks = np.array(instance.required, dtype=np.int64)
+    if not len(tasks):
+        return [()] * districts
     places = _places(instance, tasks)
     demand = np.array([instance.links[link].demand for link in tasks], dtype=np.int64)
     if not demand.any():
@@ -63,23 +65,26 @@ def cut_into_districts(instance: Instance, districts: int) -> list[tuple[int, ..
 
 
 def _places(instance: Instance, tasks: Int64Array) -> Int64Array:
-    """Return driving costs between each task and all landmarks, (tasks, landmarks)."""
+    """Return driving costs from all landmarks to each task, (tasks, landmarks)."""
     position = {node: index for index, node in enumerate(instance.nodes)}
     links = instance.links
     ends = np.array([[position[links[x].tail], position[links[x].head]] for x in tasks])
+    # Not the ends of the map, which may lie far from all of them.
+    nodes = np.unique(ends)
     landmark = position[instance.depot]
     columns: list[Int64Array] = []
     nearest = np.full(len(instance.nodes), np.iinfo(np.int64).max)
     # The depot finds the first landmark, and is none.
     for number in range(_LANDMARKS + 1):
-        there, back = distances_around(instance, np.array([landmark], dtype=np.int32))
-        far = np.maximum(there[0], back[0]).astype(np.int64)
+        start = np.array([landmark], dtype=np.int32)
+        far = distances_from(instance, start)[0].astype(np.int64)
         reached = far < UNREACHABLE
         far = np.where(reached, far, far[reached].max())
         if number:
             columns.append(far[ends].sum(axis=1))
             nearest = np.minimum(nearest, far)
-        landmark = int(np.argmax(np.where(reached, nearest if number else far, -1)))
+        known = np.where(reached, nearest if number else far, -1)
+        landmark = int(nodes[np.argmax(known[nodes])])
     return np.stack(columns, axis=1)
 
 

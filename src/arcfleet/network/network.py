@@ -256,6 +256,14 @@ def node_distances(instance: Instance, threads: int = 1) -> IntArray:
     return _distances_from(everywhere, instance, _link_arrays(instance), threads)
 
 
+def distances_from(instance: Instance, nodes: IntArray) -> IntArray:
+    """Driving costs from some nodes to all, one row for each of them.
+
+    `nodes` are positions in `instance.nodes`; UNREACHABLE stands where there is no way.
+    """
+    return _distances_from(nodes, instance, _link_arrays(instance), 1)
+
+
 def distances_around(
     instance: Instance, nodes: IntArray, threads: int = 1
 ) -> tuple[IntArray, IntArray]:

@@ -21,7 +21,8 @@ from arcfleet._checks import check_number
 from arcfleet.errors import InstanceError
 from arcfleet.network.network import IN_PARTS_FROM, MAX_TERMINALS
 from arcfleet.search.fleet import fleet_search
-from arcfleet.search.run import BEGUN, TooShortError, run_engine
+from arcfleet.search.run import BEGUN, run_engine, too_short
+from arcfleet.search.stop import time_limit
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
@@ -144,7 +145,9 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
                     route_starts=route_starts,
                 )
             except TimeoutError as error:
-                raise TooShortError(before + float(error.args[0])) from None
+                needed = before + float(error.args[0])
+                limit = time_limit(context.stop) or 0.0
+                raise too_short(network.instance, limit, needed) from None
         return _core.RuinRecreate(
             network.core,
             **settings,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import numpy as np
 
 from arcfleet.errors import OptionError, SolutionError, UnsolvableError
+from arcfleet.search.interrupts import first_interrupt_held
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
@@ -123,13 +124,7 @@ class RunContext:
 
     def warn_of(self, error: CallerError) -> None:
         """Warn of an error of the caller's function, at which the search ended."""
-        cause = error.__cause__
-        warnings.warn(
-            "the search ended because the stop rule or progress callback raised "
-            f"{cause!r}; the best plan so far is returned",
-            RuntimeWarning,
-            stacklevel=5,
-        )
+        warn_of(error.__cause__, stacklevel=6)
 
     def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
         """Return the error for a search that found no plan that keeps all rules."""
@@ -176,21 +171,36 @@ class RunContext:
         )
 
 
-class TooShortError(Exception):
+def warn_of(cause: BaseException | None, stacklevel: int) -> None:
+    """Warn of what the caller's function raised, at which the search ended."""
+    warnings.warn(
+        "the search ended because the stop rule or progress callback raised "
+        f"{cause!r}; the best plan so far is returned",
+        RuntimeWarning,
+        stacklevel=stacklevel,
+    )
+
+
+class TooShortError(OptionError):
     """No plan is foreseen in time, but `needed` seconds after the call of `solve`."""
 
-    def __init__(self, needed: float) -> None:
-        super().__init__(f"{needed} s are needed")
-        self.needed = needed
+    needed: float = 0.0
 
 
-def too_short(instance: Instance, limit: float, needed: float) -> OptionError:
+def too_short(
+    instance: Instance,
+    limit: float,
+    needed: float,
+    remedy: str = "give it more time or split it into areas",
+) -> TooShortError:
     """Return the error for a time limit that leaves no time for a plan."""
-    return OptionError(
+    error = TooShortError(
         f"expected a time limit of at least about {math.ceil(needed)} s for the "
         f"{len(instance.required)} tasks of instance {instance.name!r}, got {limit:g} s: "
-        "give it more time or split it into areas"
+        f"{remedy}"
     )
+    error.needed = needed
+    return error
 
 
 class Incumbent:
@@ -292,13 +302,14 @@ class Incumbent:
         """Return the Result, or raise UnsolvableError if there is no plan."""
         if self.solution is None:
             raise self.context.no_plan(self.network, self.iterations)
-        return self.context.result(
-            self.network,
-            self.solution,
-            iterations=self.iterations,
-            stopped_by=self.stopped_by or "iterations",
-            history=self._history,
-        )
+        with first_interrupt_held():
+            return self.context.result(
+                self.network,
+                self.solution,
+                iterations=self.iterations,
+                stopped_by=self.stopped_by or "iterations",
+                history=self._history,
+            )
 
 
 AnyEngine = TypeVar("AnyEngine", bound="Engine")
@@ -395,13 +406,14 @@ def run_engine(
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
     iterations, searched = engine.iterations, context.seconds - made
-    result = context.result(
-        network,
-        solution(),
-        iterations=iterations,
-        stopped_by=ended_by,
-        history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
-    )
+    with first_interrupt_held():
+        result = context.result(
+            network,
+            solution(),
+            iterations=iterations,
+            stopped_by=ended_by,
+            history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
+        )
     if ended_by != "seconds" or iterations >= begun:
         return result
     needed = result.seconds - searched + searched / iterations * begun

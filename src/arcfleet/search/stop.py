@@ -172,10 +172,13 @@ class StopSince(Stop):
         `time.perf_counter()` when the time began.
     reserve
         Seconds of the time limit that are kept for what follows `solve`.
+    checked
+        Seconds that `require_solvable` took, where it was called before; else None.
     """
 
     started: float
     reserve: float = 0.0
+    checked: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from arcfleet.workers.tasks import (
 )
 
 if TYPE_CHECKING:
+    import ctypes
     from collections.abc import Callable, Iterable
 
     from arcfleet.search.stop import ProgressCallback
@@ -52,6 +54,23 @@ def check_workers(
         check_whole_number(name, workers, 1, most)
 
 
+def check_sendable(*, method: object, settings: object, stop: object = None) -> None:
+    """Raise OptionError if worker processes cannot be sent one of these."""
+    for what, value in (
+        ("the function of the method", method),
+        ("the stop rule", stop),
+        ("the settings", settings),
+    ):
+        try:
+            pickle.dumps(value)
+        except Exception as error:
+            raise OptionError(
+                f"expected {what} to be defined at the top level of a module, so that "
+                f"worker processes can import it, got {value!r} ({error}): move it there "
+                "or use workers=1"
+            ) from None
+
+
 def run_tasks(
     function: Callable[[Task, ProgressCallback], Outcome],
     tasks: Iterable[Task],
@@ -59,8 +78,11 @@ def run_tasks(
     workers: int | None,
     finished: Callable[[int, Outcome | TaskFailure], None],
     executor: str = PROCESSES,
-) -> None:
+    stop: ctypes.c_bool | None = None,
+) -> bool:
     """Call `function` for each task and `finished`, in this process, as each one ends.
+
+    Returns whether there was a Ctrl-C. `finished` may set the flag `stop` to the same end.
 
     The first Ctrl-C ends the running tasks as it would end a `solve`, reports them and
     starts no others; the second gives up. With several workers, `function` and the tasks
@@ -72,6 +94,8 @@ def run_tasks(
     check_workers(workers, executor)
     kind = _EXECUTORS[executor]
     run: Executor = getattr(import_module(kind.module), kind.function)
-    stop = new_flag()
-    with first_interrupt_sets(stop):
+    if stop is None:
+        stop = new_flag()
+    with first_interrupt_sets(stop) as signals:
         run(function, enumerate(tasks), workers=workers, stop=stop, finished=finished)
+    return bool(signals)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
-import signal
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from arcfleet.errors import ArcfleetError
+from arcfleet.search.interrupts import first_interrupt_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,26 +83,17 @@ def call(
 
 
 @contextmanager
-def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
-    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
-    before = signal.getsignal(signal.SIGINT)
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or before is not signal.default_int_handler
-    ):
-        yield
-        return
+def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[list[int]]:
+    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it.
 
-    def note(number: int, frame: object) -> None:
-        if stop.value:
-            raise KeyboardInterrupt
+    Yields a list that has the signals so far: others may set the flag, too.
+    """
+
+    def set_flag() -> None:
         stop.value = True
 
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with first_interrupt_held(set_flag) as signals:
+        yield signals
 
 
 def child_seed(seed: int, position: int) -> int:
