@@ -114,7 +114,11 @@ def jobs() -> Iterator[Job]:
             for scene in (name, f"{name}-two-way"):
                 # Not by the clock: the shortest ways of two-way streets take longer.
                 yield Job(
-                    group="one-way", instance=scene, seconds=0, seed=seed, iterations=300_000
+                    group="one-way",
+                    instance=scene,
+                    seconds=0,
+                    seed=seed,
+                    iterations=300_000,
                 )
     for name in ("egl-s4-A", "egl-g2-A"):
         for seed in _SEEDS:
