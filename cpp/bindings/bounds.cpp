@@ -142,6 +142,12 @@ static void bind_bounds(nb::module_ &module) {
             nb::arg("most_labels"), nb::arg("most_steps"), nb::arg("most_trips"),
             "Returns whether no trip was missed whose reduced cost is below -tolerance "
             "and below the least that was kept.")
+        .def(
+            "find_single",
+            [](TripPricer &self, const InArray<int64_t> &columns) {
+                self.find_single(view(columns));
+            },
+            nb::arg("columns"))
         .def_prop_ro("least_relaxed", &TripPricer::least_relaxed)
         .def_prop_ro("steps", &TripPricer::steps)
         .def("trip_costs",

@@ -93,6 +93,45 @@ void TripPricer::find_paths(std::span<const int32_t> from, Tree &tree) {
     }
 }
 
+void TripPricer::set_prices(std::span<const int64_t> columns,
+                            std::span<const int64_t> prices) {
+    trip_costs_.clear();
+    trip_sides_.clear();
+    trip_starts_.assign(1, 0);
+    drives_.clear();
+    drive_starts_.assign(1, 0);
+    labels_.clear();
+    steps_ = 0;
+    least_relaxed_ = 0;
+    for (size_t arc = 0; arc < arc_price_.size(); ++arc) {
+        const int32_t column = arc_column_[arc];
+        arc_price_[arc] = column < 0 ? 0 : columns[idx(column)];
+    }
+    const size_t sides = idx(num_sides_);
+    find_paths(outside_, start_);
+    for (size_t a = 0; a < sides; ++a) {
+        find_paths({&side_head_[a], 1}, tree_[a]);
+        home_[a] = *std::min_element(
+            outside_.begin(), outside_.end(), [&](int32_t i, int32_t j) {
+                return tree_[a].distance[idx(i)] < tree_[a].distance[idx(j)];
+            });
+        for (size_t b = 0; b < sides; ++b) {
+            way_[a * sides + b] = tree_[a].distance[idx(side_tail_[b])] + prices[b];
+        }
+    }
+}
+
+void TripPricer::find_single(std::span<const int64_t> columns) {
+    set_prices(columns, std::vector<int64_t>(idx(num_sides_), 0));
+    for (int32_t side = 0; side < num_sides_; ++side) {
+        if (side == 0 || side_task_[idx(side)] != side_task_[idx(side) - 1]) {
+            labels_.push_back({0, {}, -1, side});
+            trip_costs_.push_back(0);
+            keep_trip(static_cast<int32_t>(labels_.size()) - 1);
+        }
+    }
+}
+
 // Backwards by load: the least cost from a side to the end of the trip, without memory
 // but of the last service.
 void TripPricer::find_completions(std::span<const int64_t> prices) {
@@ -123,33 +162,8 @@ void TripPricer::find_completions(std::span<const int64_t> prices) {
 bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t> prices,
                        int64_t tolerance, int32_t most_labels, int64_t most_steps,
                        int32_t most_trips) {
-    trip_costs_.clear();
-    trip_sides_.clear();
-    trip_starts_.assign(1, 0);
-    drives_.clear();
-    drive_starts_.assign(1, 0);
-    labels_.clear();
-    steps_ = 0;
-    least_relaxed_ = 0;
-    if (num_sides_ == 0) {
-        return true;
-    }
-    for (size_t arc = 0; arc < arc_price_.size(); ++arc) {
-        const int32_t column = arc_column_[arc];
-        arc_price_[arc] = column < 0 ? 0 : columns[idx(column)];
-    }
+    set_prices(columns, prices);
     const size_t sides = idx(num_sides_);
-    find_paths(outside_, start_);
-    for (size_t a = 0; a < sides; ++a) {
-        find_paths({&side_head_[a], 1}, tree_[a]);
-        home_[a] = *std::min_element(
-            outside_.begin(), outside_.end(), [&](int32_t i, int32_t j) {
-                return tree_[a].distance[idx(i)] < tree_[a].distance[idx(j)];
-            });
-        for (size_t b = 0; b < sides; ++b) {
-            way_[a * sides + b] = tree_[a].distance[idx(side_tail_[b])] + prices[b];
-        }
-    }
     find_completions(prices);
     if (least_relaxed_ >= -tolerance) {
         return true;

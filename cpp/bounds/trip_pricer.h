@@ -42,6 +42,9 @@ class TripPricer {
                int64_t tolerance, int32_t most_labels, int64_t most_steps,
                int32_t most_trips);
 
+    // Keeps a trip of each task alone, on the cheapest way.
+    void find_single(std::span<const int64_t> columns);
+
     // No trip has a reduced cost below it, whatever `price` returned.
     int64_t least_relaxed() const { return least_relaxed_; }
     // The trips that were kept, and their reduced costs.
@@ -67,6 +70,7 @@ class TripPricer {
         std::vector<int32_t> arc; // last one of the path
     };
 
+    void set_prices(std::span<const int64_t> columns, std::span<const int64_t> prices);
     void find_paths(std::span<const int32_t> from, Tree &tree);
     void find_completions(std::span<const int64_t> prices);
     void keep_trip(int32_t label);

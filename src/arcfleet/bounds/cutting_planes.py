@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arcfleet.bounds.relaxation import FloatArray, IntArray, Relaxation
+from arcfleet.bounds.relaxation import UNITS, FloatArray, IntArray, Relaxation
+from arcfleet.bounds.trips import _LABELS, Prices, Trips
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -80,6 +81,7 @@ class CuttingPlanes:
         self._cancelled = False
         self._num_nodes = len(instance.nodes)
         # The pool as rows of columns.
+        self._routes: list[tuple[IntArray, int]] = []
         self._starts: IntArray = np.zeros(1, dtype=np.int64)
         self._columns: IntArray = np.zeros(0, dtype=np.int64)
         self._least: IntArray = np.zeros(0, dtype=np.int64)
@@ -108,6 +110,9 @@ class CuttingPlanes:
         self._read_pool()
         self._deadheads = np.zeros(len(self.relaxation.pair_columns))
         yield from self._linear_rounds(seconds_left)
+        if self.use_trips:
+            self._trips = Trips(self.relaxation)
+            yield from self._trip_rounds(seconds_left)
         yield from self._integer_rounds(self._deadheads, seconds_left)
 
     # --- With fractional deadheads ------------------------------------------------------
@@ -150,6 +155,63 @@ class CuttingPlanes:
             idle[again] = 0
             program.add([*again.tolist(), *range(known, len(self._least))], self._rows)
 
+    use_trips = True
+    _trips = None
+    log = None
+
+    def _new_program(self):
+        program = _Program(self._highs, self.relaxation)
+        program.add_trip_rows(self._trips)
+        return program
+
+    def _price(self, program, seconds_left):
+        """Add trips until none pays; return the exact prices."""
+        attempt = 0
+        while self._goes_on(seconds_left):
+            with self._timed("linear programs"):
+                if not program.solve(seconds_left()):
+                    return None
+            self.iterations += 1
+            prices = program.prices()
+            with self._timed("pricing"):
+                for labels in _LABELS:
+                    found, complete = self._trips.find(prices, labels)
+                    if len(found.starts) > 1 or complete:
+                        break
+            if self.log: self.log(program.value, len(found.starts)-1, complete, labels, self._trips.pricer.steps)
+            if len(found.starts) == 1:
+                return prices if complete else None
+            program.add_trips(found)
+        return None
+
+    def _trip_rounds(self, seconds_left):
+        relaxation = self.relaxation
+        near = np.flatnonzero(self.separator.violations(self._deadheads) > -0.3).tolist()
+        program = self._new_program()
+        program.add(near, self._rows)
+        while True:
+            prices = self._price(program, seconds_left)
+            if prices is None:
+                return
+            duals, slack = program.duals_and_slack()
+            worth = self._trips.worth(prices)
+            proven = relaxation.exact_bound(duals, program.balance_duals(), self._rows(program.rows), prices.columns, worth)
+            self.value = self.linear_value = max(self.value, proven)
+            if self.log: self.log("converged", program.value + relaxation.constant, proven, len(program.rows))
+            deadheads = self._deadheads = relaxation.deadheads(program.columns())
+            inside = np.array(program.rows, dtype=np.int64)
+            known = len(self._least)
+            violations = self.separator.violations(deadheads)
+            violations[inside] = 0.0
+            again = np.flatnonzero(violations > _VIOLATED)
+            found = len(again) + self._separate(deadheads)
+            self._routes.append((prices.columns, worth))
+            yield
+            if found == 0:
+                break
+            program.add([*again.tolist(), *range(known, len(self._least))], self._rows)
+        self._trip_program = program
+
     def _separate(self, deadheads: FloatArray) -> int:
         """Look for violated cuts, the cheapest way first; return how many were found."""
         separator, nodes = self.separator, self._num_nodes
@@ -189,6 +251,8 @@ class CuttingPlanes:
         while self._goes_on(seconds_left):
             program = _Program(self._highs, self.relaxation)
             program.add(sorted(near), self._rows)
+            for spent, worth in self._routes:
+                program.add_route(spent, worth)
             program.make_integer()
             with self._timed("integer programs"):
                 is_best = program.solve_integer(
@@ -204,12 +268,36 @@ class CuttingPlanes:
                 found = set(np.flatnonzero(violated).tolist())
                 self._separate_whole(driven)
                 found |= set(range(known, len(self._least)))
+                if self.log: self.log("whole", program.integer_bound()+self.relaxation.constant, self.value, is_best, len(found))
+                if not found and self._trips is not None:
+                    more = self._separate_trips(program.columns(), seconds_left)
+                    yield
+                    if more:
+                        continue
             yield
             if not found and is_best:
                 return
             near |= found
             if not is_best:
                 nodes *= _NODES_GROWTH
+
+    def _separate_trips(self, columns, seconds_left):
+        """Price trips at a whole solution; return whether a row was added that it violates."""
+        columns = np.rint(columns)
+        if not hasattr(self, "_fixed_program"):
+            self._fixed_program = self._new_program()
+        program = self._fixed_program
+        program.fix(columns)
+        prices = self._price(program, seconds_left)
+        if prices is None:
+            return False
+        worth = self._trips.worth(prices)
+        violation = worth / UNITS - float(prices.columns @ columns) / UNITS
+        if self.log: self.log("violation", violation)
+        if violation < 1e-3:
+            return False
+        self._routes.append((prices.columns, worth))
+        return True
 
     def _separate_whole(self, driven: FloatArray) -> None:
         separator, nodes = self.separator, self._num_nodes
@@ -305,6 +393,7 @@ class _Program:
             np.arange(number) < relaxation.num_driven, highs.kHighsInf, relaxation.upper
         )
         self._add_columns(relaxation.cost, upper)
+        self.trips = None
         self.rows: list[int] = []  # of the pool, in the order of the program
         self.first = 0  # of them
         if not relaxation.is_symmetric:
@@ -349,6 +438,64 @@ class _Program:
             np.ones(len(columns)),
         )
         self.rows += rows
+
+    def add_trip_rows(self, trips):
+        self.trips = trips
+        h = self.model
+        inf = self.highs.kHighsInf
+        driven, shares, tasks = self.relaxation.num_driven, trips.shares, len(trips.served)
+        self.link = self.first
+        cols = np.concatenate([np.arange(driven), shares])
+        n = len(cols)
+        h.addRows(n, np.zeros(n), np.append(np.full(driven, inf), np.zeros(len(shares))), n, np.arange(n, dtype=np.int32), cols.astype(np.int32), np.ones(n))
+        h.addRows(tasks, np.ones(tasks), np.ones(tasks), 0, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+        self.first += n + tasks
+        self.add_trips(trips.single())
+        h.setOptionValue("simplex_strategy", 4)
+
+    def add_trips(self, found):
+        """Add trips as columns."""
+        trips, relaxation = self.trips, self.relaxation
+        driven, shares = relaxation.num_driven, trips.shares
+        share_row = {int(c): driven + i for i, c in enumerate(shares)}
+        starts, index, value = [], [], []
+        for k in range(len(found.starts) - 1):
+            col = {}
+            for c in found.drives[found.drive_starts[k]:found.drive_starts[k+1]].tolist():
+                col[c] = col.get(c, 0) - 1
+            for s in found.sides[found.starts[k]:found.starts[k+1]].tolist():
+                _, _, task, share = trips._sides[s]
+                if share >= 0:
+                    r = share_row[int(share)]
+                    col[r] = col.get(r, 0) - 1
+                r = driven + len(shares) + int(task)
+                col[r] = col.get(r, 0) + 1
+            starts.append(len(index))
+            for r in sorted(col):
+                index.append(self.link + r); value.append(col[r])
+        n = len(starts)
+        self.model.addCols(n, np.zeros(n), np.zeros(n), np.full(n, self.highs.kHighsInf), len(index), np.array(starts, dtype=np.int32), np.array(index, dtype=np.int32), np.array(value, dtype=float))
+
+    def prices(self):
+        trips, relaxation = self.trips, self.relaxation
+        driven, shares = relaxation.num_driven, trips.shares
+        dual = np.array(self.solution.row_dual[self.link:self.first])
+        units = np.rint(dual * UNITS).astype(np.int64)
+        columns = np.zeros(len(relaxation.cost), dtype=np.int64)
+        columns[:driven] = np.maximum(0, units[:driven])
+        columns[shares] = units[driven:driven + len(shares)]
+        return Prices(columns, units[driven + len(shares):])
+
+    def fix(self, columns):
+        driven = self.relaxation.num_driven
+        n = len(columns)
+        upper = columns.copy()
+        upper[:driven] = self.highs.kHighsInf
+        self.model.changeColsBounds(n, np.arange(n, dtype=np.int32), columns, upper)
+
+    def add_route(self, spent, worth):
+        at = np.flatnonzero(spent)
+        self.model.addRows(1, np.array([worth / UNITS]), np.array([self.highs.kHighsInf]), len(at), np.zeros(1, np.int32), at.astype(np.int32), spent[at] / UNITS)
 
     def drop(self, places: IntArray) -> None:
         """Take out rows, by their places in `rows`."""
