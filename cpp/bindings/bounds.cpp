@@ -108,6 +108,8 @@ static void bind_bounds(nb::module_ &module) {
 
     nb::class_<TripPricer>(module, "TripPricer",
                            "Trips of negative reduced cost, without short cycles.")
+        .def_prop_ro_static("most_tasks",
+                            [](const nb::handle &) { return TripPricer::kMostTasks; })
         .def(
             "__init__",
             [](TripPricer *self, int32_t num_nodes, const InArray<int32_t> &arc_tail,
@@ -115,7 +117,7 @@ static void bind_bounds(nb::module_ &module) {
                const InArray<int32_t> &side_tail, const InArray<int32_t> &side_head,
                const InArray<int32_t> &side_task, const InArray<int64_t> &demand,
                const InArray<uint8_t> &outside, int64_t capacity,
-               const InArray<int32_t> &near) {
+               const InArray<int64_t> &costs, int32_t num_near) {
                 if (outside.size() != static_cast<size_t>(num_nodes) ||
                     demand.size() > static_cast<size_t>(TripPricer::kMostTasks)) {
                     throw std::invalid_argument("outside or demand does not fit");
@@ -123,33 +125,28 @@ static void bind_bounds(nb::module_ &module) {
                 new (self) TripPricer(
                     num_nodes, {view(arc_tail), view(arc_head), view(arc_column)},
                     {view(side_tail), view(side_head), view(side_task)}, view(demand),
-                    view(outside), capacity, view(near));
+                    view(outside), capacity, view(costs), num_near);
             },
             nb::arg("num_nodes"), nb::arg("arc_tail"), nb::arg("arc_head"),
             nb::arg("arc_column"), nb::arg("side_tail"), nb::arg("side_head"),
             nb::arg("side_task"), nb::arg("demand"), nb::arg("outside"),
-            nb::arg("capacity"), nb::arg("near"))
+            nb::arg("capacity"), nb::arg("costs"), nb::arg("num_near"))
         .def(
             "price",
             [](TripPricer &self, const InArray<int64_t> &columns,
-               const InArray<int64_t> &sides, int64_t tolerance, int32_t most_labels,
-               int64_t most_steps, int32_t most_trips) {
+               const InArray<int64_t> &sides, int64_t tolerance, int32_t most_labels) {
                 const nb::gil_scoped_release release;
-                return self.price(view(columns), view(sides), tolerance, most_labels,
-                                  most_steps, most_trips);
+                return self.price(view(columns), view(sides), tolerance, most_labels);
             },
             nb::arg("columns"), nb::arg("sides"), nb::arg("tolerance"),
-            nb::arg("most_labels"), nb::arg("most_steps"), nb::arg("most_trips"),
-            "Returns whether no trip was missed whose reduced cost is below -tolerance "
-            "and below the least that was kept.")
+            nb::arg("most_labels"),
+            "Returns whether no trip costs less than the first kept, or -tolerance.")
         .def(
             "find_single",
             [](TripPricer &self, const InArray<int64_t> &columns) {
                 self.find_single(view(columns));
             },
-            nb::arg("columns"))
-        .def_prop_ro("least_relaxed", &TripPricer::least_relaxed)
-        .def_prop_ro("steps", &TripPricer::steps)
+            nb::arg("columns"), "Keeps a trip of each task alone.")
         .def("trip_costs",
              [](const TripPricer &self) { return tail_of(self.trip_costs(), 0); })
         .def("trip_starts",

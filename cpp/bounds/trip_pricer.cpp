@@ -20,7 +20,7 @@ constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 8;
 TripPricer::TripPricer(int32_t num_nodes, const Arcs &arcs, const Sides &sides,
                        std::span<const int64_t> demand,
                        std::span<const uint8_t> outside, int64_t capacity,
-                       std::span<const int32_t> near)
+                       std::span<const int64_t> costs, int32_t num_near)
     : num_nodes_(num_nodes), num_sides_(static_cast<int32_t>(sides.task.size())),
       arc_tail_(arcs.tail.begin(), arcs.tail.end()),
       arc_head_(arcs.head.begin(), arcs.head.end()),
@@ -54,12 +54,28 @@ TripPricer::TripPricer(int32_t num_nodes, const Arcs &arcs, const Sides &sides,
     for (const int32_t task : side_task_) {
         side_demand_.push_back(static_cast<int32_t>(demand[idx(task)] / unit));
     }
-    const size_t width = demand.empty() ? 0 : near.size() / demand.size();
-    for (size_t task = 0; task < demand.size(); ++task) {
+    set_prices(costs, std::vector<int64_t>(idx(num_sides_), 0));
+    find_near(num_near);
+}
+
+void TripPricer::find_near(int32_t num_near) {
+    const size_t tasks = near_.size(), sides = idx(num_sides_);
+    std::vector<int64_t> apart(tasks * tasks, kFar);
+    for (size_t a = 0; a < sides; ++a) {
+        for (size_t b = 0; b < sides; ++b) {
+            int64_t &least = apart[idx(side_task_[a]) * tasks + idx(side_task_[b])];
+            least = std::min(least, way_[a * sides + b] + way_[b * sides + a]);
+        }
+    }
+    for (size_t task = 0; task < tasks; ++task) {
+        std::vector<int32_t> order(tasks);
+        std::iota(order.begin(), order.end(), 0);
+        std::stable_sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+            return apart[task * tasks + idx(i)] < apart[task * tasks + idx(j)];
+        });
         near_[task].fill(0);
-        for (size_t i = 0; i < width; ++i) {
-            const int32_t other = near[task * width + i];
-            near_[task][idx(other / 64)] |= uint64_t{1} << (other % 64);
+        for (size_t i = 0; i < std::min(tasks, idx(num_near)); ++i) {
+            near_[task][idx(order[i] / 64)] |= uint64_t{1} << (order[i] % 64);
         }
     }
 }
@@ -101,8 +117,6 @@ void TripPricer::set_prices(std::span<const int64_t> columns,
     drives_.clear();
     drive_starts_.assign(1, 0);
     labels_.clear();
-    steps_ = 0;
-    least_relaxed_ = 0;
     for (size_t arc = 0; arc < arc_price_.size(); ++arc) {
         const int32_t column = arc_column_[arc];
         arc_price_[arc] = column < 0 ? 0 : columns[idx(column)];
@@ -134,7 +148,7 @@ void TripPricer::find_single(std::span<const int64_t> columns) {
 
 // Backwards by load: the least cost from a side to the end of the trip, without memory
 // but of the last service.
-void TripPricer::find_completions(std::span<const int64_t> prices) {
+void TripPricer::find_completions() {
     const size_t sides = idx(num_sides_);
     complete_.assign(idx(capacity_ + 1) * sides, kFar);
     for (int32_t load = capacity_; load >= 0; --load) {
@@ -151,23 +165,14 @@ void TripPricer::find_completions(std::span<const int64_t> prices) {
             row[a] = least;
         }
     }
-    least_relaxed_ = 0;
-    for (size_t b = 0; b < sides; ++b) {
-        least_relaxed_ = std::min(
-            least_relaxed_, start_.distance[idx(side_tail_[b])] + prices[b] +
-                                complete_[idx(side_demand_[b]) * sides + b]);
-    }
 }
 
-bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t> prices,
-                       int64_t tolerance, int32_t most_labels, int64_t most_steps,
-                       int32_t most_trips) {
+bool TripPricer::price(std::span<const int64_t> columns,
+                       std::span<const int64_t> prices, int64_t tolerance,
+                       int32_t most_labels) {
     set_prices(columns, prices);
+    find_completions();
     const size_t sides = idx(num_sides_);
-    find_completions(prices);
-    if (least_relaxed_ >= -tolerance) {
-        return true;
-    }
 
     // Forwards by load; a label is left out where nothing that follows brings its cost
     // below the tolerance.
@@ -195,8 +200,8 @@ bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t
                 return;
             }
         }
-        std::erase_if(others,
-                      [&](int32_t other) { return covers(label, labels_[idx(other)]); });
+        std::erase_if(
+            others, [&](int32_t other) { return covers(label, labels_[idx(other)]); });
         others.push_back(static_cast<int32_t>(labels_.size()));
         labels_.push_back(label);
     };
@@ -228,7 +233,7 @@ bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t
                 const Label label = labels_[idx(number)];
                 const int64_t whole = label.cost + tree_[a].distance[idx(home_[a])];
                 ends[a] = std::min(ends[a], {whole, number});
-                if (steps_ >= most_steps || cancelled_) {
+                if (std::ssize(labels_) >= kMostLabels || cancelled_) {
                     is_complete = false;
                     continue;
                 }
@@ -238,7 +243,6 @@ bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t
                         (label.memory[task / 64] >> (task % 64) & 1)) {
                         continue;
                     }
-                    ++steps_;
                     extend({label.cost + way_[a * sides + b], remember(label.memory, b),
                             number, static_cast<int32_t>(b)},
                            load + side_demand_[b]);
@@ -248,7 +252,7 @@ bool TripPricer::price(std::span<const int64_t> columns, std::span<const int64_t
     }
     std::sort(ends.begin(), ends.end());
     for (const auto &[cost, label] : ends) {
-        if (label >= 0 && std::ssize(trip_costs_) < most_trips) {
+        if (label >= 0) {
             trip_costs_.push_back(cost);
             keep_trip(label);
         }

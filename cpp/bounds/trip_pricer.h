@@ -1,11 +1,12 @@
 // Finds trips of negative reduced cost: the pricing problem of a relaxation whose
 // columns are trips.
 //
-// A trip starts and ends at nodes that are `outside` (depots and facilities), drives over
-// priced arcs and serves streets up to the capacity. It may serve a street twice, but not
-// while the street is remembered: after each service only those near it stay in memory
-// (ng-routes, Baldacci, Mingozzi and Roberti 2011). With all streets in memory no street
-// is served twice; with fewer there are more trips, and the bound is lower but valid.
+// A trip starts and ends at nodes that are `outside` (depots and facilities), drives
+// over priced arcs and serves streets up to the capacity. It may serve a street twice,
+// but not while the street is remembered: after each service only those near it stay in
+// memory (ng-routes, Baldacci, Mingozzi and Roberti 2011). With all streets in memory
+// no street is served twice; with fewer there are more trips, and the bound is lower
+// but valid.
 #pragma once
 
 #include <array>
@@ -19,6 +20,7 @@ namespace arcfleet {
 class TripPricer {
   public:
     static constexpr int32_t kMostTasks = 256;
+    static constexpr int64_t kMostLabels = 1'000'000;
 
     struct Arcs { // what can be driven over; column -1: at no price
         std::span<const int32_t> tail, head, column;
@@ -27,34 +29,31 @@ class TripPricer {
         std::span<const int32_t> tail, head, task;
     };
 
-    // Demands are those of tasks, all above 0. `near` has so many tasks for each task:
-    // those that are remembered after it.
+    // Demands are those of tasks, all above 0. So many tasks are remembered after each,
+    // those nearest to it by the costs of columns.
     TripPricer(int32_t num_nodes, const Arcs &arcs, const Sides &sides,
                std::span<const int64_t> demand, std::span<const uint8_t> outside,
-               int64_t capacity, std::span<const int32_t> near);
+               int64_t capacity, std::span<const int64_t> costs, int32_t num_near);
 
     // Prices of columns and of sides are integers, those of columns not below 0. Keeps
-    // the trips of least reduced cost that are below -tolerance, at most so many, and
-    // returns whether none else can be below the least of them or -tolerance: not so
-    // where a node was left at a load with more than `most_labels` ways to get there, or
-    // more than `most_steps` were made.
+    // for each last side a trip of least reduced cost, if it is below -tolerance, and
+    // returns whether none is missed: no trip then costs less than the first of those
+    // that are kept, or -tolerance. One may be missed where a load and side has more
+    // than `most_labels` ways to get there, and where there are more than
+    // `kMostLabels`.
     bool price(std::span<const int64_t> columns, std::span<const int64_t> sides,
-               int64_t tolerance, int32_t most_labels, int64_t most_steps,
-               int32_t most_trips);
+               int64_t tolerance, int32_t most_labels);
 
     // Keeps a trip of each task alone, on the cheapest way.
     void find_single(std::span<const int64_t> columns);
 
-    // No trip has a reduced cost below it, whatever `price` returned.
-    int64_t least_relaxed() const { return least_relaxed_; }
-    // The trips that were kept, and their reduced costs.
+    // The trips that were kept, and their reduced costs, least first.
     const std::vector<int64_t> &trip_costs() const { return trip_costs_; }
     const std::vector<int64_t> &trip_starts() const { return trip_starts_; }
     const std::vector<int32_t> &trip_sides() const { return trip_sides_; }
     // Columns that each of them drives over, as often as they are listed.
     const std::vector<int64_t> &drive_starts() const { return drive_starts_; }
     const std::vector<int32_t> &drives() const { return drives_; }
-    int64_t steps() const { return steps_; }
     void cancel() { cancelled_ = true; }
 
   private:
@@ -71,12 +70,14 @@ class TripPricer {
     };
 
     void set_prices(std::span<const int64_t> columns, std::span<const int64_t> prices);
+    void find_near(int32_t num_near);
     void find_paths(std::span<const int32_t> from, Tree &tree);
-    void find_completions(std::span<const int64_t> prices);
+    void find_completions();
     void keep_trip(int32_t label);
     void add_path(const Tree &tree, int32_t to);
 
-    int32_t num_nodes_, num_sides_, capacity_;
+    int32_t num_nodes_, num_sides_;
+    int32_t capacity_ = 0;
     std::vector<int32_t> arc_tail_, arc_head_, arc_column_;
     std::vector<int32_t> leaving_starts_, leaving_; // arcs of each node
     std::vector<int32_t> side_tail_, side_head_, side_task_, side_demand_;
@@ -90,7 +91,6 @@ class TripPricer {
     std::vector<int64_t> way_;      // from side to side, with the price of the second
     std::vector<int64_t> complete_; // least cost of what follows, by load and side
     std::vector<Label> labels_;
-    int64_t least_relaxed_ = 0, steps_ = 0;
     std::vector<int64_t> trip_costs_, trip_starts_{0}, drive_starts_{0};
     std::vector<int32_t> trip_sides_, drives_;
     std::atomic<bool> cancelled_{false};

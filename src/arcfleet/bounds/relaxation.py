@@ -19,6 +19,7 @@ from arcfleet import _core
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from arcfleet.bounds.trips import Worth
     from arcfleet.instance import Instance
 
 IntArray = NDArray[np.int64]
@@ -126,9 +127,11 @@ class Relaxation:
                 least[v] -= 1
                 cost.append(forth - back)
                 upper.append(1)
-        self.arc_columns = [
-            (u, v, pairs[_pair(u, v)]) for u, v in arcs
-        ] if self.is_symmetric else [(u, v, i) for i, (u, v) in enumerate(arcs)]
+        self.arc_columns = (
+            [(u, v, pairs[_pair(u, v)]) for u, v in arcs]
+            if self.is_symmetric
+            else [(u, v, i) for i, (u, v) in enumerate(arcs)]
+        )
         self.num_driven = len(cost) if self.is_symmetric else len(arcs)
         self.cost = np.array(cost, dtype=np.int64)
         self.upper = np.array(upper, dtype=np.int64)
@@ -180,8 +183,7 @@ class Relaxation:
         duals: FloatArray,
         balance_duals: FloatArray,
         rows: tuple[IntArray, IntArray, IntArray],
-        spent: IntArray | None = None,
-        gained: int = 0,
+        worth: Worth | None = None,
     ) -> int:
         """Return the bound that duals prove, in exact arithmetic, rounded up.
 
@@ -197,15 +199,19 @@ class Relaxation:
             Dual value of the row of each node; empty where these have none.
         rows
             Starts, columns and right-hand sides of the cuts.
+        worth
+            A further row, if given, whose dual is 1.
         """
         starts, columns, least = rows
         units = np.maximum(0, np.rint(duals * UNITS)).astype(np.int64)
         reduced = self.cost * UNITS
-        if spent is not None:
-            reduced = reduced - spent
+        value = 0
+        if worth is not None:
+            reduced = reduced - worth.columns
+            value += worth.least
         np.subtract.at(reduced, columns, np.repeat(units, np.diff(starts)))
         used = np.flatnonzero(units)
-        value = gained + sum(int(units[i]) * int(least[i]) for i in used)
+        value += sum(int(units[i]) * int(least[i]) for i in used)
         if not self.is_symmetric:
             units = np.rint(balance_duals * UNITS).astype(np.int64)
             nodes, at, factors = self.balance.T
