@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from arcfleet import _core
-from arcfleet.bounds.relaxation import IntArray, Relaxation
+
+if TYPE_CHECKING:
+    from arcfleet.bounds.relaxation import IntArray, Relaxation
 
 #: So many streets are remembered after a service, those near it.
 _NEAR = 12
