@@ -178,12 +178,14 @@ bool TripPricer::price(std::span<const int64_t> columns,
     // below the tolerance.
     std::vector<std::vector<int32_t>> bucket(idx(capacity_ + 1) * sides);
     bool is_complete = true;
+    int64_t comparisons = 0;
     const auto extend = [&](const Label &label, int32_t load) {
         const size_t at = idx(load) * sides + idx(label.side);
         if (label.cost + complete_[at] >= -tolerance) {
             return;
         }
         std::vector<int32_t> &others = bucket[at];
+        comparisons += std::ssize(others) + 1;
         const auto covers = [](const Label &a, const Label &b) {
             if (a.cost > b.cost) {
                 return false;
@@ -233,7 +235,8 @@ bool TripPricer::price(std::span<const int64_t> columns,
                 const Label label = labels_[idx(number)];
                 const int64_t whole = label.cost + tree_[a].distance[idx(home_[a])];
                 ends[a] = std::min(ends[a], {whole, number});
-                if (std::ssize(labels_) >= kMostLabels || cancelled_) {
+                if (std::ssize(labels_) >= kMostLabels ||
+                    comparisons >= kMostComparisons || cancelled_) {
                     is_complete = false;
                     continue;
                 }

@@ -20,7 +20,8 @@ namespace arcfleet {
 class TripPricer {
   public:
     static constexpr int32_t kMostTasks = 256;
-    static constexpr int64_t kMostLabels = 1'000'000;
+    // No more labels are made for one call, nor compared.
+    static constexpr int64_t kMostLabels = 1'000'000, kMostComparisons = 500'000'000;
 
     struct Arcs { // what can be driven over; column -1: at no price
         std::span<const int32_t> tail, head, column;
@@ -39,8 +40,7 @@ class TripPricer {
     // for each last side a trip of least reduced cost, if it is below -tolerance, and
     // returns whether none is missed: no trip then costs less than the first of those
     // that are kept, or -tolerance. One may be missed where a load and side has more
-    // than `most_labels` ways to get there, and where there are more than
-    // `kMostLabels`.
+    // than `most_labels` ways to get there, and where a limit is met.
     bool price(std::span<const int64_t> columns, std::span<const int64_t> sides,
                int64_t tolerance, int32_t most_labels);
 

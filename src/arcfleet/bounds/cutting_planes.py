@@ -210,6 +210,7 @@ class CuttingPlanes:
                 proven = relaxation.exact_bound(duals, program.balance_duals(), rows, worth)
             self.value = self.linear_value = max(self.value, proven)
             self._worths.append(worth)
+            yield
             deadheads = self._deadheads = relaxation.deadheads(program.columns())
             known = len(self._least)
             violations = self.separator.violations(deadheads)
@@ -240,9 +241,9 @@ class CuttingPlanes:
                     smooth = prices
                     trips, worth = self._trips.find(prices)
                     added = program.add_trips(trips, prices)
+            yield
             if not added:
                 return worth
-            yield
         return None
 
     def _trip_row(
@@ -278,16 +279,17 @@ class CuttingPlanes:
             self._raise_to(program.integer_bound())
             found: set[int] = set()
             worths = len(self._worths)
-            if program.has_solution():
+            has_solution = program.has_solution()
+            if has_solution:
                 driven = np.rint(self.relaxation.deadheads(program.columns()))
                 known = len(self._least)
                 violated = self.separator.violations(driven) > _VIOLATED
                 found = set(np.flatnonzero(violated).tolist())
                 self._separate_whole(driven)
                 found |= set(range(known, len(self._least)))
-                if not found:
-                    yield from self._trip_row(np.rint(program.columns()), seconds_left)
             yield
+            if has_solution and not found:
+                yield from self._trip_row(np.rint(program.columns()), seconds_left)
             if not found and len(self._worths) == worths and is_best:
                 return
             near |= found
