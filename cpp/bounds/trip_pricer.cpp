@@ -152,10 +152,10 @@ void TripPricer::find_completions() {
     const size_t sides = idx(num_sides_);
     complete_.assign(idx(capacity_ + 1) * sides, kFar);
     for (int32_t load = capacity_; load >= 0; --load) {
-        int64_t *row = &complete_[idx(load) * sides];
+        int64_t *row = complete_.data() + idx(load) * sides;
         for (size_t a = 0; a < sides; ++a) {
             int64_t least = tree_[a].distance[idx(home_[a])];
-            const int64_t *way = &way_[a * sides];
+            const int64_t *way = way_.data() + a * sides;
             for (size_t b = 0; b < sides; ++b) {
                 const int32_t after = load + side_demand_[b];
                 if (after <= capacity_ && side_task_[a] != side_task_[b]) {
