@@ -62,7 +62,7 @@ class CuttingPlanes:
     value
         Bound so far; another thread may read it at any time.
     linear_value
-        Bound of the linear program alone.
+        Bound of linear programs alone, with trips and without.
     iterations
         Number of programs that were solved.
     seconds
@@ -208,7 +208,8 @@ class CuttingPlanes:
             rows = self._rows(program.rows)
             with self._timed("exact arithmetic"):
                 proven = relaxation.exact_bound(duals, program.balance_duals(), rows, worth)
-            self.value = self.linear_value = max(self.value, proven)
+            self.linear_value = max(self.linear_value, proven)
+            self.value = max(self.value, proven)
             self._worths.append(worth)
             yield
             deadheads = self._deadheads = relaxation.deadheads(program.columns())
