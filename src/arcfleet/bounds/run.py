@@ -55,9 +55,9 @@ def bound(
     """Compute a lower bound: no plan of the instance costs less.
 
     It needs the extra `bounds`. The bound rises until no cut is found that could raise it
-    further, which may take seconds or minutes, or the stop rule ends it; it holds at any time.
-    Ctrl-C returns the bound so far. The same seed and number of iterations give the same
-    bound.
+    further, which may take seconds or minutes, or the stop rule ends it; it holds at any
+    time. Ctrl-C returns the bound so far. The same seed and number of iterations give the
+    same bound.
 
     Parameters
     ----------
