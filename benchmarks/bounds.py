@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 #: Time limit of each instance of a set, in seconds.
 LIMITS = {
-    **dict.fromkeys(("gdb", "kshs", "val", "mval", "C", "D", "E", "F"), 6.0),
+    **dict.fromkeys(("gdb", "kshs", "mval", "C", "D", "E", "F"), 6.0),
+    "val": 60.0,
     "egl": 10.0,
     "scene": 30.0,
     "egl-large": 20.0,

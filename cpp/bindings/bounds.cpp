@@ -1,4 +1,5 @@
 #include "bounds/separator.h"
+#include "bounds/trip_pricer.h"
 
 #include "bindings/bindings.h"
 
@@ -104,6 +105,58 @@ static void bind_bounds(nb::module_ &module) {
         .def("odd_nodes",
              [](const Separator &self) { return to_array(self.odd_nodes()); })
         .def("cancel", &Separator::cancel, "Ends what another thread looks for.");
+
+    nb::class_<TripPricer>(module, "TripPricer",
+                           "Trips of negative reduced cost, without short cycles.")
+        .def_prop_ro_static("most_tasks",
+                            [](const nb::handle &) { return TripPricer::kMostTasks; })
+        .def(
+            "__init__",
+            [](TripPricer *self, int32_t num_nodes, const InArray<int32_t> &arc_tail,
+               const InArray<int32_t> &arc_head, const InArray<int32_t> &arc_column,
+               const InArray<int32_t> &side_tail, const InArray<int32_t> &side_head,
+               const InArray<int32_t> &side_task, const InArray<int64_t> &demand,
+               const InArray<uint8_t> &outside, int64_t capacity,
+               const InArray<int64_t> &costs, int32_t num_near) {
+                if (outside.size() != static_cast<size_t>(num_nodes) ||
+                    demand.size() > static_cast<size_t>(TripPricer::kMostTasks)) {
+                    throw std::invalid_argument("outside or demand does not fit");
+                }
+                new (self) TripPricer(
+                    num_nodes, {view(arc_tail), view(arc_head), view(arc_column)},
+                    {view(side_tail), view(side_head), view(side_task)}, view(demand),
+                    view(outside), capacity, view(costs), num_near);
+            },
+            nb::arg("num_nodes"), nb::arg("arc_tail"), nb::arg("arc_head"),
+            nb::arg("arc_column"), nb::arg("side_tail"), nb::arg("side_head"),
+            nb::arg("side_task"), nb::arg("demand"), nb::arg("outside"),
+            nb::arg("capacity"), nb::arg("costs"), nb::arg("num_near"))
+        .def(
+            "price",
+            [](TripPricer &self, const InArray<int64_t> &columns,
+               const InArray<int64_t> &sides, int64_t tolerance, int32_t most_labels) {
+                const nb::gil_scoped_release release;
+                return self.price(view(columns), view(sides), tolerance, most_labels);
+            },
+            nb::arg("columns"), nb::arg("sides"), nb::arg("tolerance"),
+            nb::arg("most_labels"),
+            "Returns whether no trip costs less than the first kept, or -tolerance.")
+        .def(
+            "find_single",
+            [](TripPricer &self, const InArray<int64_t> &columns) {
+                self.find_single(view(columns));
+            },
+            nb::arg("columns"), "Keeps a trip of each task alone.")
+        .def("trip_costs",
+             [](const TripPricer &self) { return tail_of(self.trip_costs(), 0); })
+        .def("trip_starts",
+             [](const TripPricer &self) { return tail_of(self.trip_starts(), 0); })
+        .def("trip_sides",
+             [](const TripPricer &self) { return tail_of(self.trip_sides(), 0); })
+        .def("drive_starts",
+             [](const TripPricer &self) { return tail_of(self.drive_starts(), 0); })
+        .def("drives", [](const TripPricer &self) { return tail_of(self.drives(), 0); })
+        .def("cancel", &TripPricer::cancel, "Ends what another thread looks for.");
 }
 
 static const Binding binding{"bounds", bind_bounds};

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 import enum
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy
 from numpy.typing import NDArray
@@ -132,6 +132,33 @@ class Separator:
         """Of every row of the pool; above 0 where violated."""
 
     def odd_nodes(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]: ...
+
+    def cancel(self) -> None:
+        """Ends what another thread looks for."""
+
+class TripPricer:
+    """Trips of negative reduced cost, without short cycles."""
+
+    def __init__(self, num_nodes: int, arc_tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arc_column: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], side_tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], side_head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], side_task: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], outside: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], capacity: int, costs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], num_near: int) -> None: ...
+
+    most_tasks: Final[int] = ...
+    """(arg: object, /) -> int"""
+
+    def price(self, columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sides: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], tolerance: int, most_labels: int) -> bool:
+        """Returns whether no trip costs less than the first kept, or -tolerance."""
+
+    def find_single(self, columns: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Keeps a trip of each task alone."""
+
+    def trip_costs(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def trip_starts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def trip_sides(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    def drive_starts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]: ...
+
+    def drives(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 
     def cancel(self) -> None:
         """Ends what another thread looks for."""

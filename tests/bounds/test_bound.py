@@ -39,7 +39,9 @@ from tests.strategies import connected_instances, turn_rules
 pytest.importorskip("highspy", reason="lower bounds need the extra `bounds`")
 
 from arcfleet.bounds.cutting_planes import CuttingPlanes
-from arcfleet.bounds.relaxation import Relaxation
+from arcfleet.bounds.program import TripProgram
+from arcfleet.bounds.relaxation import UNITS, Relaxation
+from arcfleet.bounds.trips import Prices, Trips
 
 FEW = Stop(iterations=30)
 
@@ -55,7 +57,7 @@ def test_no_bound_of_small_instances_is_above_the_best_plan() -> None:
         found = bound(instance, stop=FEW).value
         assert found <= best, seed
         equal += found == best
-    assert equal > 250
+    assert equal > 285
 
 
 def test_the_best_of_all_plans_is_that_of_another_brute_force() -> None:
@@ -114,6 +116,45 @@ def test_any_duals_prove_a_bound_in_exact_arithmetic(
     assert proven <= least_cost(instance)
 
 
+def test_any_prices_of_trips_prove_a_bound_in_exact_arithmetic() -> None:
+    proofs = paying = equal = 0
+    for seed in range(300):
+        instance = random_instance(seed)
+        relaxation = Relaxation(instance)
+        if not Trips.fit(relaxation):
+            continue
+        trips = Trips(relaxation)
+        draw = np.random.default_rng(seed)
+        most = int(relaxation.cost.max(initial=0)) + 1
+        columns = np.append(relaxation.cost[: relaxation.num_driven] * UNITS, 0)
+        columns = np.resize(columns, len(relaxation.cost))
+        columns[relaxation.num_driven :] = 0
+        if draw.random() < 0.5:
+            columns[: relaxation.num_driven] //= draw.integers(1, 3, relaxation.num_driven)
+        columns[trips.shares] = draw.integers(
+            -most * UNITS, most * UNITS, len(trips.shares)
+        )
+        services = draw.integers(0, 4 * most * UNITS, trips.num_served)
+        for values in (services, services // 4, services // 16):
+            prices = Prices(np.append(columns, values), len(columns))
+            found, worth = trips.find(prices)
+            assert all(prices.reduced_cost(trip) < 0 for trip in found)
+            paying += bool(found)
+            if worth is None:
+                continue
+            nodes = np.zeros(len(instance.nodes))
+            none = np.zeros(0, dtype=np.int64)
+            no_cuts = (np.zeros(1, dtype=np.int64), none, none)
+            proven = relaxation.exact_bound(np.zeros(0), nodes, no_cuts, worth)
+            best = least_cost(instance)
+            assert proven <= best, seed
+            proofs += 1
+            equal += proven == best
+    assert proofs > 300
+    assert paying > 100
+    assert equal > 10
+
+
 def test_no_bound_of_the_collection_is_above_a_known_plan() -> None:
     folder = shared_dir() / "carplib"
     with (folder / "best_known.csv").open(newline="") as stream:
@@ -135,10 +176,11 @@ def test_no_bound_of_the_collection_is_above_a_known_plan() -> None:
         ("C/C01.dat", 4080, 4150),
         ("egl/egl-e1-A.dat", 3527, 3548),
         ("mval/mval4D.txt", 746, 750),
+        ("val/val2C.dat", 457, 457),  # 455 without trips
     ],
 )
 def test_the_bound_is_as_high_as_it_was(name: str, least: int, best: int) -> None:
-    found = bound(shared_dir() / "carplib" / name, stop=Stop(iterations=40))
+    found = bound(shared_dir() / "carplib" / name, stop=Stop(iterations=60))
     assert least <= found.value <= best
 
 
@@ -159,6 +201,44 @@ def test_capacity_cuts_count_the_trips() -> None:
     assert least_cost(instance) == 607
     assert found.value >= 606
     assert bound(replace(instance, capacity=12)).value == 405
+
+
+def test_trips_prove_what_no_border_does() -> None:
+    # The same: three crossings of the road are 606, and trips serve whole streets.
+    road = street(1, 2, 100)
+    town = (street(2, 3, 1, 6), street(3, 4, 1, 6), street(4, 2, 1, 6))
+    assert bound(make_instance(road, *town, capacity=10)).value == 607
+
+
+def test_streets_without_demand_are_served_in_passing() -> None:
+    # 1-2 is served on the way to 2-3 and driven on the way back.
+    on_the_way = street(1, 2, 5, 0)
+    instance = make_instance(on_the_way, street(2, 3, 7, 4))
+    assert bound(instance).value == least_cost(instance)
+
+
+def test_large_instances_have_no_trips() -> None:
+    small = make_instance(street(1, 2, 5, 3), capacity=9)
+    assert Trips.fit(Relaxation(small))
+    fine = make_instance(street(1, 2, 5, 99_991), street(1, 2, 5, 3), capacity=10**6)
+    assert not Trips.fit(Relaxation(fine))
+    many = make_instance(*(street(1, 2, 5, 1) for _ in range(257)), capacity=9)
+    assert not Trips.fit(Relaxation(many))
+    assert bound(fine, stop=FEW).value <= least_cost(fine)
+
+
+def test_trips_of_a_program_are_added_once() -> None:
+    import highspy
+
+    relaxation = Relaxation(read(SMALL))
+    trips = Trips(relaxation)
+    program = TripProgram(highspy, relaxation, trips)
+    assert program.add_trips(trips.single()) == 0
+    assert program.solve(60)
+    prices = program.prices()
+    found = trips.find_some(prices)
+    assert program.add_trips(found, prices) > 0
+    assert program.add_trips(found, prices) == 0
 
 
 def test_route_costs_count_for_the_least_number_of_routes() -> None:

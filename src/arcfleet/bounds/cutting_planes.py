@@ -1,27 +1,31 @@
 """Cutting planes: solve the relaxation, find violated cuts, add them, solve again.
 
 First with fractional deadheads, until no violated cut is found; then with whole ones, by
-branch and bound. The first bound is verified in exact arithmetic from the duals of the
-linear program; the second is that of HiGHS less a tolerance, rounded up.
+branch and bound. Instances that are not too large go on with trips as columns: again first
+with fractional deadheads, then with whole ones, which trips have to be able to drive. The
+bounds of linear programs are verified in exact arithmetic from their duals; those of
+branch and bound are those of HiGHS less a tolerance, rounded up.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet.bounds.program import Program, TripProgram
 from arcfleet.bounds.relaxation import FloatArray, IntArray, Relaxation
+from arcfleet.bounds.trips import Trips, Worth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from arcfleet.instance import Instance
 
-#: Families of cuts, in the order of their numbers in the core.
-FAMILIES = ("connected", "odd", "capacity")
+#: Families of cuts, in the order of their numbers in the core, and rows of trips.
+FAMILIES = ("connected", "odd", "capacity", "trips")
 
 #: A cut is added where it is violated by more than this.
 _VIOLATED = 0.005
@@ -39,10 +43,8 @@ _NODES_GROWTH = 4
 #: Taken off the bound of branch and bound before it is rounded up: its tolerances.
 _TOLERANCE = 0.01
 _RELATIVE_TOLERANCE = 1e-7
-#: HiGHS ends where its bound is closer than one unit to its solution: costs are integers.
-_INTEGER_GAP = 0.98
-
-_LONGEST = 1e9
+#: Prices of trips go such a share of the way to those of the last linear program.
+_PRICE_STEP = 0.2
 
 
 class CuttingPlanes:
@@ -60,7 +62,7 @@ class CuttingPlanes:
     value
         Bound so far; another thread may read it at any time.
     linear_value
-        Bound of the linear program alone.
+        Bound of linear programs alone, with trips and without.
     iterations
         Number of programs that were solved.
     seconds
@@ -77,6 +79,9 @@ class CuttingPlanes:
         self.iterations = 0
         self.seconds: dict[str, float] = {}
         self._seed = seed
+        self._trips: Trips | None = None
+        self._worths: list[Worth] = []
+        self._whole_program: TripProgram | None = None  # trips for whole deadheads
         self._cancelled = False
         self._num_nodes = len(instance.nodes)
         # The pool as rows of columns.
@@ -89,12 +94,15 @@ class CuttingPlanes:
     def cuts(self) -> dict[str, int]:
         """Number of cuts found, by family."""
         counts = np.bincount(self._families, minlength=len(FAMILIES))
+        counts[-1] = len(self._worths)
         return {name: int(n) for name, n in zip(FAMILIES, counts, strict=True) if n}
 
     def cancel(self) -> None:
         """End what is running soon; to be called from another thread."""
         self._cancelled = True
         self.separator.cancel()
+        if self._trips is not None:
+            self._trips.pricer.cancel()
 
     def rounds(self, seconds_left: Callable[[], float]) -> Iterator[None]:
         """Solve program after program; `value` has risen where it could.
@@ -108,13 +116,18 @@ class CuttingPlanes:
         self._read_pool()
         self._deadheads = np.zeros(len(self.relaxation.pair_columns))
         yield from self._linear_rounds(seconds_left)
-        yield from self._integer_rounds(self._deadheads, seconds_left)
+        has_trips = Trips.fit(self.relaxation)
+        yield from self._integer_rounds(seconds_left, _FIRST_NODES, goes_on=not has_trips)
+        if has_trips and self._goes_on(seconds_left):
+            self._trips = Trips(self.relaxation)
+            yield from self._trip_rounds(seconds_left)
+            yield from self._integer_rounds(seconds_left, _FIRST_NODES)
 
     # --- With fractional deadheads ------------------------------------------------------
 
     def _linear_rounds(self, seconds_left: Callable[[], float]) -> Iterator[None]:
         relaxation = self.relaxation
-        program = _Program(self._highs, relaxation)
+        program = Program(self._highs, relaxation)
         program.add(range(len(self._least)), self._rows)
         idle = np.zeros(len(self._least), dtype=np.int64)
         values: list[float] = []
@@ -179,16 +192,85 @@ class CuttingPlanes:
         self._read_pool()
         return found
 
+    # --- With trips ---------------------------------------------------------------------
+
+    def _trip_rounds(self, seconds_left: Callable[[], float]) -> Iterator[None]:
+        """Solve linear programs with trips as columns, to the end."""
+        assert self._trips is not None
+        relaxation = self.relaxation
+        program = TripProgram(self._highs, relaxation, self._trips)
+        program.add(sorted(self._near_rows()), self._rows)
+        while True:
+            worth = yield from self._find_trips(program, seconds_left)
+            if worth is None:
+                return
+            duals, _ = program.duals_and_slack()
+            rows = self._rows(program.rows)
+            with self._timed("exact arithmetic"):
+                proven = relaxation.exact_bound(duals, program.balance_duals(), rows, worth)
+            self.linear_value = max(self.linear_value, proven)
+            self.value = max(self.value, proven)
+            self._worths.append(worth)
+            yield
+            deadheads = self._deadheads = relaxation.deadheads(program.columns())
+            known = len(self._least)
+            violations = self.separator.violations(deadheads)
+            violations[program.rows] = 0.0
+            again = np.flatnonzero(violations > _VIOLATED).tolist()
+            if not again and self._separate(deadheads) == 0:
+                return
+            program.add([*again, *range(known, len(self._least))], self._rows)
+
+    def _find_trips(
+        self, program: TripProgram, seconds_left: Callable[[], float]
+    ) -> Generator[None, None, Worth | None]:
+        """Add trips until none pays; return the row that is proven then, if it is."""
+        assert self._trips is not None
+        smooth = None
+        while self._goes_on(seconds_left):
+            with self._timed("linear programs"):
+                if not program.solve(seconds_left()):
+                    return None
+            self.iterations += 1
+            prices = program.prices()
+            # Prices jump from program to program; trips that pay at means of them serve.
+            smooth = prices if smooth is None else smooth.towards(prices, _PRICE_STEP)
+            worth = None
+            with self._timed("trips"):
+                added = program.add_trips(self._trips.find_some(smooth), prices)
+                if not added:
+                    smooth = prices
+                    trips, worth = self._trips.find(prices)
+                    added = program.add_trips(trips, prices)
+            yield
+            if not added:
+                return worth
+        return None
+
+    def _trip_row(
+        self, columns: FloatArray, seconds_left: Callable[[], float]
+    ) -> Iterator[None]:
+        """Look for a row of trips that a whole solution violates."""
+        if self._trips is None:
+            return
+        if self._whole_program is None:
+            self._whole_program = TripProgram(self._highs, self.relaxation, self._trips)
+        self._whole_program.require(columns)
+        worth = yield from self._find_trips(self._whole_program, seconds_left)
+        if worth is not None and worth.violation(columns.astype(np.int64)) > _VIOLATED:
+            self._worths.append(worth)
+
     # --- With whole deadheads -----------------------------------------------------------
 
     def _integer_rounds(
-        self, deadheads: FloatArray, seconds_left: Callable[[], float]
+        self, seconds_left: Callable[[], float], nodes: int, *, goes_on: bool = True
     ) -> Iterator[None]:
-        near = set(np.flatnonzero(self.separator.violations(deadheads) > -_NEAR).tolist())
-        nodes = _FIRST_NODES
+        """Branch with a limit of nodes, and, if it goes on, with higher ones."""
+        near = self._near_rows()
         while self._goes_on(seconds_left):
-            program = _Program(self._highs, self.relaxation)
+            program = Program(self._highs, self.relaxation)
             program.add(sorted(near), self._rows)
+            program.add_worths(self._worths)
             program.make_integer()
             with self._timed("integer programs"):
                 is_best = program.solve_integer(
@@ -197,7 +279,9 @@ class CuttingPlanes:
             self.iterations += 1
             self._raise_to(program.integer_bound())
             found: set[int] = set()
-            if program.has_solution():
+            worths = len(self._worths)
+            has_solution = program.has_solution()
+            if has_solution:
                 driven = np.rint(self.relaxation.deadheads(program.columns()))
                 known = len(self._least)
                 violated = self.separator.violations(driven) > _VIOLATED
@@ -205,10 +289,14 @@ class CuttingPlanes:
                 self._separate_whole(driven)
                 found |= set(range(known, len(self._least)))
             yield
-            if not found and is_best:
+            if has_solution and not found:
+                yield from self._trip_row(np.rint(program.columns()), seconds_left)
+            if not found and len(self._worths) == worths and is_best:
                 return
             near |= found
             if not is_best:
+                if not goes_on:
+                    return
                 nodes *= _NODES_GROWTH
 
     def _separate_whole(self, driven: FloatArray) -> None:
@@ -232,6 +320,11 @@ class CuttingPlanes:
             self.value = max(self.value, math.ceil(safe))
 
     # --- Both ---------------------------------------------------------------------------
+
+    def _near_rows(self) -> set[int]:
+        """Return the rows of the pool that the last solution meets with little slack."""
+        violations = self.separator.violations(self._deadheads)
+        return set(np.flatnonzero(violations > -_NEAR).tolist())
 
     def _goes_on(self, seconds_left: Callable[[], float]) -> bool:
         return not self._cancelled and seconds_left() > 0
@@ -282,169 +375,3 @@ class _Timed:
     def __exit__(self, *_: object) -> None:
         spent = time.perf_counter() - self.began
         self.seconds[self.step] = self.seconds.get(self.step, 0.0) + spent
-
-
-Rows = tuple[IntArray, IntArray, IntArray]
-
-
-class _Program:
-    """A linear or integer program in HiGHS: the relaxation with some rows of the pool."""
-
-    def __init__(self, highs: Any, relaxation: Relaxation) -> None:
-        self.highs, self.relaxation = highs, relaxation
-        self.model = highs.Highs()
-        for name, value in {
-            "output_flag": False,
-            "threads": 1,
-            "presolve": "off",  # it would lose the basis
-            "solver": "simplex",
-        }.items():
-            self.model.setOptionValue(name, value)
-        number = len(relaxation.cost)
-        upper = np.where(
-            np.arange(number) < relaxation.num_driven, highs.kHighsInf, relaxation.upper
-        )
-        self._add_columns(relaxation.cost, upper)
-        self.rows: list[int] = []  # of the pool, in the order of the program
-        self.first = 0  # of them
-        if not relaxation.is_symmetric:
-            balance, value = relaxation.balance, relaxation.balance_value.astype(float)
-            self.first = len(value)
-            starts = np.searchsorted(balance[:, 0], np.arange(self.first))
-            self.model.addRows(
-                self.first,
-                value,
-                value,
-                len(balance),
-                starts.astype(np.int32),
-                balance[:, 1].astype(np.int32),
-                balance[:, 2].astype(float),
-            )
-
-    def _add_columns(self, cost: IntArray, upper: FloatArray) -> None:
-        none, number = np.zeros(0, dtype=np.int32), len(cost)
-        self.model.addCols(
-            number,
-            cost.astype(float),
-            np.zeros(number),
-            upper,
-            0,
-            none,
-            none,
-            np.zeros(0),
-        )
-
-    def add(self, rows: Sequence[int], rows_of: Callable[[Sequence[int]], Rows]) -> None:
-        """Add rows of the pool."""
-        if not rows:
-            return
-        starts, columns, least = rows_of(rows)
-        self.model.addRows(
-            len(rows),
-            least.astype(float),
-            np.full(len(rows), self.highs.kHighsInf),
-            len(columns),
-            starts[:-1].astype(np.int32),
-            columns.astype(np.int32),
-            np.ones(len(columns)),
-        )
-        self.rows += rows
-
-    def drop(self, places: IntArray) -> None:
-        """Take out rows, by their places in `rows`."""
-        self.model.deleteRows(len(places), (places + self.first).astype(np.int32))
-        gone = set(places.tolist())
-        self.rows = [row for place, row in enumerate(self.rows) if place not in gone]
-
-    def solve(self, seconds: float) -> bool:
-        """Solve the linear program, from the last basis; return whether it was solved."""
-        left = min(max(seconds, 0.0), _LONGEST)
-        self.model.setOptionValue("time_limit", self.model.getRunTime() + left)
-        self.model.run()
-        self.solution = self.model.getSolution()
-        best = self.highs.HighsModelStatus.kOptimal
-        return bool(self.model.getModelStatus() == best)
-
-    @property
-    def value(self) -> float:
-        """Value of the solution."""
-        return float(self.model.getInfo().objective_function_value)
-
-    def columns(self) -> FloatArray:
-        """Return the values of the columns of the relaxation."""
-        return np.array(self.solution.col_value[: len(self.relaxation.cost)])
-
-    def balance_duals(self) -> FloatArray:
-        """Return the duals of the rows of the nodes."""
-        return np.array(self.solution.row_dual[: self.first])
-
-    def duals_and_slack(self) -> tuple[FloatArray, FloatArray]:
-        """Return the dual and the slack of each row of the pool."""
-        values = np.array(self.solution.row_value[self.first :])
-        least = np.array(self.model.getLp().row_lower_[self.first :])
-        return np.array(self.solution.row_dual[self.first :]), values - least
-
-    def make_integer(self) -> None:
-        """Let all columns be whole numbers, and every node be left as often as entered."""
-        relaxation, model = self.relaxation, self.model
-        model.setOptionValue("presolve", "choose")
-        model.setOptionValue("solver", "choose")
-        model.setOptionValue("mip_rel_gap", 0.0)
-        model.setOptionValue("mip_abs_gap", _INTEGER_GAP)
-        if relaxation.is_symmetric:
-            # Deadheads at a node and its required links are twice the visits.
-            crossing = relaxation.node_links
-            nodes, number = len(crossing), len(relaxation.cost)
-            self._add_columns(
-                np.zeros(nodes, dtype=np.int64), np.full(nodes, self.highs.kHighsInf)
-            )
-            ends = relaxation.pair_ends.astype(np.int64)
-            pairs = np.arange(len(ends))
-            at = np.concatenate([ends[:, 0], ends[:, 1], np.arange(nodes)])
-            column = np.concatenate([pairs, pairs, number + np.arange(nodes)])
-            factor = np.concatenate([np.ones(2 * len(ends)), np.full(nodes, -2.0)])
-            order = np.argsort(at, kind="stable")
-            starts = np.searchsorted(at[order], np.arange(nodes))
-            model.addRows(
-                nodes,
-                -crossing.astype(float),
-                -crossing.astype(float),
-                len(order),
-                starts.astype(np.int32),
-                column[order].astype(np.int32),
-                factor[order],
-            )
-        number = model.getNumCol()
-        whole = np.array([self.highs.HighsVarType.kInteger] * number)
-        model.changeColsIntegrality(number, np.arange(number, dtype=np.int32), whole)
-
-    def solve_integer(
-        self,
-        seconds: float,
-        nodes: int,
-        is_cancelled: Callable[[], bool],
-        report: Callable[[float], None],
-    ) -> bool:
-        """Solve the integer program; return whether it was solved to the end."""
-
-        def look(event: Any) -> None:
-            report(float(event.data_out.mip_dual_bound))
-            if is_cancelled():
-                event.data_in.user_interrupt = True
-
-        self.model.setOptionValue("time_limit", min(max(seconds, 0.0), _LONGEST))
-        self.model.setOptionValue("mip_max_nodes", nodes)
-        self.model.cbMipInterrupt.subscribe(look)
-        self.model.run()
-        self.solution = self.model.getSolution()
-        best = self.highs.HighsModelStatus.kOptimal
-        return bool(self.model.getModelStatus() == best)
-
-    def integer_bound(self) -> float:
-        """Return the bound of branch and bound."""
-        return float(self.model.getInfo().mip_dual_bound)
-
-    def has_solution(self) -> bool:
-        """Return whether a whole solution was found."""
-        feasible = self.highs.SolutionStatus.kSolutionStatusFeasible
-        return bool(self.model.getInfo().primal_solution_status == feasible)

@@ -9,7 +9,7 @@ Lacomme and Prins 2006).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,26 @@ from arcfleet import _core
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from arcfleet.bounds.trips import Worth
     from arcfleet.instance import Instance
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 #: Duals are rounded to multiples of this for the exact bound; sums stay within 64 bits.
-_UNITS = 2**22
+UNITS = 2**22
 #: With a larger capacity, every load up to it is taken for possible.
 _MOST_LOADS = 10**6
+
+
+class Task(NamedTuple):
+    """A required link: positions of its nodes, column of its share served forth or -1."""
+
+    tail: int
+    head: int
+    demand: int
+    one_way: bool
+    share: int
 
 
 class Relaxation:
@@ -87,6 +98,10 @@ class Relaxation:
             upper = [2 * most] * len(cost)
             self.pair_columns[:, 0] = np.arange(len(pairs))
             self.constant += sum(link.service_cost or 0 for link in tasks)
+            self.tasks = [
+                Task(u, v, link.demand, link.one_way, -1)
+                for link, (u, v) in zip(tasks, ends, strict=True)
+            ]
         else:
             cost, upper = [], []
             for (u, v), price in arcs.items():
@@ -95,7 +110,10 @@ class Relaxation:
                 rows += [(u, len(cost), 1), (v, len(cost), -1)]
                 cost.append(price)
                 upper.append(most)
+            self.tasks = []
             for link, (u, v) in zip(tasks, ends, strict=True):
+                share = -1 if u == v or link.one_way else len(cost)
+                self.tasks.append(Task(u, v, link.demand, link.one_way, share))
                 forth = link.service_cost or 0
                 back = forth if link.one_way else link.reverse_service_cost or 0
                 if u == v or link.one_way:
@@ -109,6 +127,11 @@ class Relaxation:
                 least[v] -= 1
                 cost.append(forth - back)
                 upper.append(1)
+        self.arc_columns = (
+            [(u, v, pairs[_pair(u, v)]) for u, v in arcs]
+            if self.is_symmetric
+            else [(u, v, i) for i, (u, v) in enumerate(arcs)]
+        )
         self.num_driven = len(cost) if self.is_symmetric else len(arcs)
         self.cost = np.array(cost, dtype=np.int64)
         self.upper = np.array(upper, dtype=np.int64)
@@ -124,6 +147,7 @@ class Relaxation:
             outside[[position[node] for node in vehicle.depots]] = 1
         outside[[position[facility.node] for facility in instance.facilities]] = 1
         self.pair_ends = np.array(list(pairs), dtype=np.int32).reshape(-1, 2)
+        self.outside = outside
         self.separator = _core.Separator(
             num_nodes=len(position),
             tail=np.array([u for u, _ in ends], dtype=np.int32),
@@ -159,6 +183,7 @@ class Relaxation:
         duals: FloatArray,
         balance_duals: FloatArray,
         rows: tuple[IntArray, IntArray, IntArray],
+        worth: Worth | None = None,
     ) -> int:
         """Return the bound that duals prove, in exact arithmetic, rounded up.
 
@@ -174,15 +199,21 @@ class Relaxation:
             Dual value of the row of each node; empty where these have none.
         rows
             Starts, columns and right-hand sides of the cuts.
+        worth
+            A further row, if given, whose dual is 1.
         """
         starts, columns, least = rows
-        units = np.maximum(0, np.rint(duals * _UNITS)).astype(np.int64)
-        reduced = self.cost * _UNITS
+        units = np.maximum(0, np.rint(duals * UNITS)).astype(np.int64)
+        reduced = self.cost * UNITS
+        value = 0
+        if worth is not None:
+            reduced = reduced - worth.columns
+            value += worth.least
         np.subtract.at(reduced, columns, np.repeat(units, np.diff(starts)))
         used = np.flatnonzero(units)
-        value = sum(int(units[i]) * int(least[i]) for i in used)
+        value += sum(int(units[i]) * int(least[i]) for i in used)
         if not self.is_symmetric:
-            units = np.rint(balance_duals * _UNITS).astype(np.int64)
+            units = np.rint(balance_duals * UNITS).astype(np.int64)
             nodes, at, factors = self.balance.T
             np.subtract.at(reduced, at, units[nodes] * factors)
             value += sum(
@@ -190,7 +221,7 @@ class Relaxation:
             )
         below = np.flatnonzero(reduced < 0)
         value += sum(int(reduced[i]) * int(self.upper[i]) for i in below)
-        return self.constant - (-value // _UNITS)
+        return self.constant - (-value // UNITS)
 
 
 def _pair(u: int, v: int) -> tuple[int, int]:

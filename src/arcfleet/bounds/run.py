@@ -54,10 +54,10 @@ def bound(
 ) -> Bound:
     """Compute a lower bound: no plan of the instance costs less.
 
-    It needs the extra `bounds`. Most instances take seconds. The bound rises until no cut
-    is found that could raise it further, or the stop rule ends it; it holds at any time.
-    Ctrl-C returns the bound so far. The same seed and number of iterations give the same
-    bound.
+    It needs the extra `bounds`. The bound rises until no cut is found that could raise it
+    further, which may take seconds or minutes, or the stop rule ends it; it holds at any
+    time. Ctrl-C returns the bound so far. The same seed and number of iterations give the
+    same bound.
 
     Parameters
     ----------
