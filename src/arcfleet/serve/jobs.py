@@ -1,0 +1,476 @@
+"""The queue: threads that hand jobs to worker processes, and watch these.
+
+`arcfleet.workers` runs a list of short tasks and opens all of its processes anew when one
+dies; the jobs here come one by one and run for up to an hour, each can be stopped, killed,
+limited in memory and time, and goes on elsewhere when its process dies. Hence processes of
+our own, one per thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.serve.store import last_progress, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from arcfleet.serve.store import Row, Store
+
+#: A job fails when it has lost so many workers in a row without coming farther.
+_MOST_DEATHS = 3
+#: Seconds after which an idle worker ends, so that an idle server is small.
+_IDLE = 60.0
+#: Seconds beyond the search that a job may take: reading, shortest paths, a bound.
+_JOB_GRACE = 600.0
+#: Workers for what a user waits for, beside those of the jobs.
+_DESKS = 2
+_LOG = logging.getLogger("arcfleet.serve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one user may ask of the server.
+
+    Parameters
+    ----------
+    body
+        Bytes of a request.
+    upload
+        Bytes of an uploaded map.
+    queued
+        Jobs that wait.
+    maps
+        Maps.
+    watchers
+        Streams of events at a time.
+    waiting
+        Requests that wait for a worker at a time.
+    read_memory
+        Bytes of address space for reading a map or making a scene.
+    read_seconds
+        Time for reading a map.
+    scene_seconds
+        Time for making a scene or an export.
+    """
+
+    body: int = 64 << 20
+    upload: int = 512 << 20
+    queued: int = 5000
+    maps: int = 200
+    watchers: int = 200
+    waiting: int = 16
+    read_memory: int = 6 << 30
+    read_seconds: float = 600.0
+    scene_seconds: float = 120.0
+
+
+class WorkerLostError(Exception):
+    """A worker process ended in the middle of a task."""
+
+
+class BusyError(Exception):
+    """Too many requests wait for a worker."""
+
+
+class TooLateError(Exception):
+    """A task took longer than it may."""
+
+
+class Worker:
+    """A worker process; it is started when there is something to do."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._buffer = b""
+        self._last_use = time.monotonic()
+        self._pen = threading.Lock()  # for lines to the process, and these two:
+        self._stop_asked = self._doomed = False
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process; None while there is none."""
+        return None if self._process is None else self._process.pid
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.kill()
+            # Threads of BLAS would each reserve memory.
+            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "arcfleet.serve.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment,
+                bufsize=0,
+            )
+            self._buffer = b""
+        return self._process
+
+    def do(
+        self, task: Row, seconds: float, tell: Callable[[Row], None] | None = None
+    ) -> Row:
+        """Do a task and return its end; what it says before goes to `tell`.
+
+        Raises
+        ------
+        WorkerLostError
+            If the process ended by itself or was killed.
+        TooLateError
+            If it took too long; the process is killed.
+        """
+        with self._pen:
+            process = self._start()
+            self._send(process, task)
+            if self._stop_asked:
+                self._send(process, {"stop": task["folder"]})
+            if self._doomed:
+                process.kill()
+        deadline = time.monotonic() + seconds
+        while True:
+            message = self._read(process, deadline)
+            self._last_use = time.monotonic()
+            if "end" in message:
+                end: Row = message["end"]
+                return end
+            if tell is not None:
+                tell(message)
+
+    def _send(self, process: subprocess.Popen[bytes], message: Row) -> None:
+        assert process.stdin is not None
+        try:
+            left = memoryview(json.dumps(message).encode() + b"\n")
+            while left:
+                left = left[process.stdin.write(left) or 0 :]
+        except OSError as error:
+            process.kill()  # its end is read, as that of any other
+            _LOG.debug("a worker was lost: %s", error)
+
+    def _read(self, process: subprocess.Popen[bytes], deadline: float) -> Row:
+        assert process.stdout is not None
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            ready = select.select([process.stdout], [], [], max(0.0, left))[0]
+            if not ready:
+                self.kill()
+                raise TooLateError
+            part = os.read(process.stdout.fileno(), 1 << 16)
+            if not part:
+                self.kill()
+                raise WorkerLostError
+            self._buffer += part
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        message: Row = json.loads(line)
+        return message
+
+    def prepare(self) -> None:
+        """Forget what was asked of the last task."""
+        with self._pen:
+            self._stop_asked = self._doomed = False
+
+    def stop_task(self, folder: str) -> None:
+        """Ask the running task, or the one to come, to end with what it has."""
+        with self._pen:
+            self._stop_asked = True
+            if self._process is not None and self._process.poll() is None:
+                self._send(self._process, {"stop": folder})
+
+    def doom_task(self) -> None:
+        """Kill the process of the running task, or of the one to come."""
+        with self._pen:
+            self._doomed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            self._process = None
+
+    def rest(self) -> None:
+        """End the process if it has been idle for long."""
+        if self._process is not None and time.monotonic() - self._last_use > _IDLE:
+            self.kill()
+
+
+class Desk:
+    """Workers for what somebody waits for: scenes, exports, comparisons."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._free = [Worker() for _ in range(_DESKS)]
+        self._changed = threading.Condition()
+        self._waiting = 0
+        self.ended = False
+
+    def do(self, task: Row, seconds: float | None = None) -> Row:
+        """Do a task within the limits and return its end.
+
+        Raises
+        ------
+        BusyError, WorkerLostError, TooLateError
+            If there is no end.
+        """
+        limits = self._limits
+        with self._worker() as worker:
+            return worker.do(
+                task | {"memory": limits.read_memory}, seconds or limits.scene_seconds
+            )
+
+    @contextlib.contextmanager
+    def _worker(self) -> Iterator[Worker]:
+        with self._changed:
+            if self._waiting >= self._limits.waiting:
+                raise BusyError
+            self._waiting += 1
+            try:
+                patient = self._changed.wait_for(
+                    lambda: self._free or self.ended, self._limits.scene_seconds
+                )
+            finally:
+                self._waiting -= 1
+            if not patient or self.ended:
+                raise BusyError
+            worker = self._free.pop()
+        try:
+            yield worker
+        finally:
+            with self._changed:
+                self._free.append(worker)
+                self._changed.notify()
+
+    def rest(self) -> None:
+        """End processes that have been idle for long."""
+        with self._changed:
+            for worker in self._free:
+                worker.rest()
+
+    def end(self) -> None:
+        """End all processes."""
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+            for worker in self._free:
+                worker.kill()
+
+
+class Board:
+    """All that works in the background: jobs in order of arrival, and maps to read."""
+
+    def __init__(self, store: Store, workers: int, limits: Limits) -> None:
+        self.store, self.workers, self.limits = store, workers, limits
+        self.desk = Desk(limits)
+        self.ending = threading.Event()
+        self._changed = threading.Condition()
+        self._running: dict[str, Worker] = {}
+        self._job_workers = [Worker() for _ in range(workers)]
+        self._map_worker = Worker()
+        self._threads = [
+            threading.Thread(target=self._work, args=[worker], daemon=True)
+            for worker in self._job_workers
+        ]
+        self._threads.append(threading.Thread(target=self._read_maps, daemon=True))
+
+    def start(self) -> None:
+        """Take up what the last server left, and begin."""
+        for row in self.store.running():
+            used = last_progress(self.store.job_folder(row["id"]))["seconds"]
+            self.store.requeue(row["id"], deaths=row["deaths"], used=used)
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """End all worker processes; what they were at goes on at the next start."""
+        self.ending.set()
+        self.wake()
+        self.desk.end()
+        for thread, worker in zip(
+            self._threads, (*self._job_workers, self._map_worker), strict=True
+        ):
+            while thread.is_alive():
+                worker.kill()
+                thread.join(0.1)
+            worker.kill()
+
+    def wake(self) -> None:
+        """Look again for something to do."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def stop_job(self, id: str) -> None:
+        """End a job with its best plan; one that waits has none and is cancelled."""
+        self.store.ask_to_stop(id)
+        with self._changed:
+            worker = self._running.get(id)
+            if worker is not None:
+                worker.stop_task(str(self.store.job_folder(id)))
+
+    def cancel_job(self, id: str) -> None:
+        """End a job at once."""
+        if self.store.end_job(id, "cancelled"):
+            with self._changed:
+                worker = self._running.get(id)
+                if worker is not None:
+                    worker.doom_task()
+
+    # --- Threads --------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        with self._changed:
+            self._changed.wait(1.0)
+
+    def _work(self, worker: Worker) -> None:
+        while not self.ending.is_set():
+            row = None
+            try:
+                row = self.store.take_job()
+                if row is None:
+                    worker.rest()
+                    self.desk.rest()
+                    self._pause()
+                    continue
+                worker.prepare()
+                with self._changed:
+                    self._running[row["id"]] = worker
+                # What was asked since it was taken did not find the worker.
+                row = self.store.job_row(row["id"]) or row
+                if row["state"] == "running":
+                    self._run(row, worker)
+            except Exception:
+                _LOG.exception("a job could not be run")
+                self._pause()
+            finally:
+                if row is not None:
+                    with self._changed:
+                        self._running.pop(row["id"], None)
+
+    def _run(self, row: Row, worker: Worker) -> None:
+        store, id, request = self.store, row["id"], json.loads(row["request"])
+        folder = store.job_folder(id)
+        links = read_json(folder / "job.json")
+        task = {
+            "task": "job",
+            "request": request,
+            "folder": str(folder),
+            "instance": str(store.scene_folder(request["scene"]) / "instance.json"),
+            "new_scene": str(store.scene_folder(links["new_scene"])),
+            "start_instance": str(
+                store.scene_folder(links["start_scene"] or "") / "instance.json"
+            ),
+            "stop": bool(row["stop"]),
+        }
+
+        def tell(message: Row) -> None:
+            store.set_scene(id, links["new_scene"], message["scene"])
+
+        try:
+            end = worker.do(task, 2 * request["seconds"] + _JOB_GRACE, tell)
+        except WorkerLostError:
+            if not self.ending.is_set():
+                self._lost(row)
+            return
+        except TooLateError:
+            end = {"error": _too_late("solving it")}
+        if "error" in end:
+            store.end_job(id, "failed", error=end["error"])
+        else:
+            store.end_job(id, "done", **end)
+
+    def _lost(self, row: Row) -> None:
+        """Put a job back whose worker died; one that only ever dies fails."""
+        id = row["id"]
+        used = last_progress(self.store.job_folder(id))["seconds"]
+        deaths = 1 if used > row["used"] else row["deaths"] + 1
+        if deaths >= _MOST_DEATHS:
+            error = {
+                "type": "internal",
+                "message": f"the processes that worked on it ended {deaths} times in a row "
+                "without coming farther, perhaps for want of memory: solve a smaller scene",
+                "field": None,
+            }
+            self.store.end_job(id, "failed", error=error)
+        else:
+            self.store.requeue(id, deaths=deaths, used=used)
+
+    def _read_maps(self) -> None:
+        deaths: dict[str, int] = {}
+        while not self.ending.is_set():
+            try:
+                id = self.store.next_map()
+                if id is None:
+                    self._map_worker.rest()
+                    self._pause()
+                    continue
+                self._read_map(id, deaths)
+            except Exception:
+                _LOG.exception("a map could not be read")
+                self._pause()
+
+    def _read_map(self, id: str, deaths: dict[str, int]) -> None:
+        folder = self.store.map_folder(id)
+        folder.mkdir(exist_ok=True)
+        task = self.map_source(id) | {"task": "map", "folder": str(folder)}
+        task["memory"] = self.limits.read_memory
+        try:
+            end = self._map_worker.do(task, self.limits.read_seconds)
+        except TooLateError:
+            end = {"error": _too_late("reading the map")}
+        except WorkerLostError:
+            if self.ending.is_set():
+                return
+            deaths[id] = deaths.get(id, 0) + 1
+            if deaths[id] < _MOST_DEATHS:
+                return
+            end = {"error": _lost_error("the map")}
+        # A fresh process for each map: the memory of a large one is given back.
+        self._map_worker.kill()
+        if "error" in end:
+            self.store.map_read(id, None, end["error"])
+        else:
+            self.store.map_read(id, end)
+
+    def map_source(self, id: str) -> Row:
+        """Return how a worker gets at a map: its file, none for the bundled one."""
+        found = self.store.map(id) or {"name": "", "bundled": False}
+        upload = str(self.store.map_folder(id) / "upload")
+        return {"source": "" if found["bundled"] else upload, "name": found["name"]}
+
+
+def _too_late(what: str) -> dict[str, Any]:
+    message = f"{what} took longer than it may: take a smaller part"
+    return {"type": "timeout", "message": message, "field": None}
+
+
+def _lost_error(what: str) -> dict[str, Any]:
+    message = (
+        f"expected {what} to fit in memory, but the process that worked on it ended: take "
+        "a smaller part"
+    )
+    return {"type": "too_large", "message": message, "field": None}
+
+
+def desk_error(error: Exception) -> dict[str, Any]:
+    """Return what to answer where a task at the desk has no end."""
+    if isinstance(error, TooLateError):
+        return _too_late("it")
+    if isinstance(error, WorkerLostError):
+        return _lost_error("it")
+    message = "too many requests at a time: ask again in some seconds"
+    return {"type": "too_many", "message": message, "field": None}
