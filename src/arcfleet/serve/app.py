@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import mimetypes
@@ -18,7 +19,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware.gzip import GZipMiddleware
 
 from arcfleet import __version__
 from arcfleet.errors import ArcfleetError
@@ -136,7 +136,6 @@ def create_app(
             "5XX": {"model": models.ErrorAnswer},
         },
     )
-    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Guard, limits=limits, tokens=tokens, any_host=any_host)
     _add_error_handlers(app)
     api = _Api(store, board, limits)
@@ -226,27 +225,27 @@ class _Api:
                 },
             }
         }
-        for method, path, function, answer, status, more in (
-            ("GET", "/health", self.health, models.Health, 200, {}),
-            ("GET", "/maps", self.maps, models.Maps, 200, {}),
-            ("POST", "/maps", self.add_map, models.Map, 202, {"openapi_extra": raw}),
-            ("GET", "/maps/{id}", self.map, models.Map, 200, {}),
-            ("DELETE", "/maps/{id}", self.delete_map, None, 204, {}),
-            ("GET", "/maps/{id}/streets", self.map_streets, None, 200, {}),
-            ("POST", "/scenes", self.add_scene, models.Scene, 201, {}),
-            ("GET", "/scenes/{id}", self.scene, models.Scene, 200, {}),
-            ("GET", "/scenes/{id}/streets", self.scene_streets, None, 200, {}),
-            ("GET", "/scenes/{id}/instance", self.scene_instance, None, 200, {}),
-            ("POST", "/jobs", self.add_job, models.Job, 202, {}),
-            ("POST", "/plans", self.add_plan, models.Job, 202, {}),
-            ("GET", "/jobs", self.jobs, models.Jobs, 200, {}),
-            ("GET", "/jobs/{id}", self.job, models.Job, 200, {}),
-            ("DELETE", "/jobs/{id}", self.delete_job, None, 204, {}),
-            ("POST", "/jobs/{id}/stop", self.stop_job, models.Job, 202, {}),
-            ("GET", "/jobs/{id}/events", self.events, None, 200, {}),
-            ("GET", "/jobs/{id}/curve", self.curve, models.Curve, 200, {}),
-            ("GET", "/jobs/{id}/plan", self.plan, None, 200, {}),
-            ("GET", "/jobs/{id}/diff/{other}", self.changes, models.Changes, 200, {}),
+        for method, path, function, answer, status in (
+            ("GET", "/health", self.health, models.Health, 200),
+            ("GET", "/maps", self.maps, models.Maps, 200),
+            ("POST", "/maps", self.add_map, models.Map, 202),
+            ("GET", "/maps/{id}", self.map, models.Map, 200),
+            ("DELETE", "/maps/{id}", self.delete_map, None, 204),
+            ("GET", "/maps/{id}/streets", self.map_streets, None, 200),
+            ("POST", "/scenes", self.add_scene, models.Scene, 201),
+            ("GET", "/scenes/{id}", self.scene, models.Scene, 200),
+            ("GET", "/scenes/{id}/streets", self.scene_streets, None, 200),
+            ("GET", "/scenes/{id}/instance", self.scene_instance, None, 200),
+            ("POST", "/jobs", self.add_job, models.Job, 202),
+            ("POST", "/plans", self.add_plan, models.Job, 202),
+            ("GET", "/jobs", self.jobs, models.Jobs, 200),
+            ("GET", "/jobs/{id}", self.job, models.Job, 200),
+            ("DELETE", "/jobs/{id}", self.delete_job, None, 204),
+            ("POST", "/jobs/{id}/stop", self.stop_job, models.Job, 202),
+            ("GET", "/jobs/{id}/events", self.events, None, 200),
+            ("GET", "/jobs/{id}/curve", self.curve, models.Curve, 200),
+            ("GET", "/jobs/{id}/plan", self.plan, None, 200),
+            ("GET", "/jobs/{id}/diff/{other}", self.changes, models.Changes, 200),
         ):
             route: Any = app.api_route(
                 f"/v1{path}",
@@ -255,7 +254,7 @@ class _Api:
                 status_code=status,
                 operation_id=function.__name__,
                 response_class=Response,
-                **more,
+                openapi_extra=raw if function == self.add_map else None,
             )
             route(function)
 
@@ -335,11 +334,11 @@ class _Api:
             raise RequestError("conflict", "scenes use this map: it stays with them")
         return Response(status_code=204)
 
-    def map_streets(self, id: str) -> Response:
+    def map_streets(self, id: str, request: Request) -> Response:
         """Return the streets of a map as GeoJSON; the id of each is its number."""
         if _known(self.store.map(id), "map")["state"] != "ready":
             raise RequestError("conflict", "this map is not read: ask when it is ready")
-        return _geojson(self.store.map_folder(id) / "streets.geojson")
+        return _geojson(request, self.store.map_folder(id) / "streets.geojson")
 
     # --- Scenes ---------------------------------------------------------------------------
 
@@ -378,10 +377,10 @@ class _Api:
         """Return a scene."""
         return _answer(_known(self.store.scene(id), "scene"))
 
-    def scene_streets(self, id: str) -> Response:
+    def scene_streets(self, id: str, request: Request) -> Response:
         """Return the streets of a scene as GeoJSON; the id of each is that of its link."""
         _known(self.store.scene(id), "scene")
-        return _geojson(self.store.scene_folder(id) / "streets.geojson")
+        return _geojson(request, self.store.scene_folder(id) / "streets.geojson")
 
     def scene_instance(self, id: str) -> Response:
         """Return the instance file of a scene, which arcfleet.read reads."""
@@ -478,7 +477,7 @@ class _Api:
         return Response(status_code=204)
 
     def stop_job(self, id: str) -> Response:
-        """End a job with the best plan that it has; one that still waits is cancelled."""
+        """End a job with the best plan that it has, or the first that it finds."""
         found = _known(self.store.job(id), "job")
         if found["state"] not in ("queued", "running"):
             raise RequestError("conflict", f"this job has ended: it is {found['state']}")
@@ -702,8 +701,17 @@ def _lines_from(log: Path, offset: int) -> tuple[list[bytes], int]:
     return data[:end].split(b"\n")[:-1], offset + end
 
 
-def _geojson(file: Path) -> Response:
-    return Response(file.read_bytes(), media_type=_EXPORTS["geojson"][1])
+def _packed(request: Request, data: bytes, media_type: str, headers: Row) -> Response:
+    """Return a large answer, packed for those who take it so."""
+    headers = {"Vary": "Accept-Encoding", **headers}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        data = gzip.compress(data, 3)
+        headers["Content-Encoding"] = "gzip"
+    return Response(data, media_type=media_type, headers=headers)
+
+
+def _geojson(request: Request, file: Path) -> Response:
+    return _packed(request, file.read_bytes(), _EXPORTS["geojson"][1], {})
 
 
 def _download(data: bytes, media_type: str, name: str, is_page: bool = False) -> Response:
@@ -733,7 +741,7 @@ def _add_page(app: FastAPI) -> None:
         return Response(files["index.html"].read_bytes(), media_type="text/html")
 
     @app.get("/{path:path}", include_in_schema=False)
-    def asset(path: str) -> Response:
+    def asset(path: str, request: Request) -> Response:
         file = files.get(path)  # looked up, never put together
         if file is None:
             raise HTTPException(404)
@@ -741,4 +749,4 @@ def _add_page(app: FastAPI) -> None:
         headers = {"Cache-Control": "no-cache"}
         if path.startswith("assets/"):  # their names change with their content
             headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(file.read_bytes(), media_type=kind, headers=headers)
+        return _packed(request, file.read_bytes(), kind, headers)

@@ -315,7 +315,7 @@ class Board:
             self._changed.notify_all()
 
     def stop_job(self, id: str) -> None:
-        """End a job with its best plan; one that waits has none and is cancelled."""
+        """End a job with its best plan, or as soon as it has one."""
         self.store.ask_to_stop(id)
         with self._changed:
             worker = self._running.get(id)

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -24,6 +23,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from arcfleet.errors import FileError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from arcfleet.serve.jobs import Limits

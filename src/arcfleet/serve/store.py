@@ -18,7 +18,6 @@ import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arcfleet._files import write_bytes_atomically
@@ -26,6 +25,7 @@ from arcfleet.errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 #: Version of the tables.
 _VERSION = 1
@@ -219,7 +219,7 @@ class Store:
         """Return the id of the next map to read."""
         query = "select id from maps where state = 'reading' order by number limit 1"
         row = self._row(query)
-        return None if row is None else row["id"]
+        return None if row is None else str(row["id"])
 
     def map_read(self, id: str, facts: Row | None, error: Row | None = None) -> None:
         """Note that a map was read, or why it was not."""
