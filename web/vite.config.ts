@@ -1,4 +1,4 @@
-/** Builds the page into the package: fixed names are hashed, nothing is fetched from elsewhere. */
+/** Builds the page into the package. Nothing is fetched from elsewhere, neither here nor by the page. */
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -38,7 +38,7 @@ function record(): Plugin {
         ) as { version: string };
         return `${name} ${version}\n\n${readFileSync(join(HERE, "node_modules", name, "LICENSE"), "utf8")}`;
       });
-      this.emitFile({ type: "asset", fileName: "assets/licences.txt", source: licences.join("\n\n") });
+      this.emitFile({ type: "asset", fileName: "licences.txt", source: licences.join("\n\n") });
       this.emitFile({ type: "asset", fileName: "sources.sha256", source: `${sourceHash()}\n` });
     },
   };

@@ -38,6 +38,8 @@ export class App {
   links: Link[] = [];
   sceneMarks: { depots: [number, number][]; facilities: [number, number][] } = { depots: [], facilities: [] };
   legs: Leg[] = [];
+  /** The ended job whose last plan `legs` is; null while a better one may come. */
+  finalPlan: string | null = null;
   curve: Point[] = [];
   jobs: Job[] = [];
   moreJobs = false;
@@ -55,7 +57,7 @@ export class App {
   error: { message: string; field: string | null } | null = null;
 
   private readonly listeners: (() => void)[] = [];
-  private readonly served = new WeakMap<Setup, Street[]>();
+  private served: { setup: Setup | null; of: Street[]; found: Street[] } = { setup: null, of: [], found: [] };
   private streetsOfMap: string | null = null;
   private events: EventSource | null = null;
   private fetching = false;
@@ -76,12 +78,11 @@ export class App {
 
   /** Streets that the setup serves. */
   get servedStreets(): Street[] {
-    let found = this.served.get(this.setup);
-    if (!found || this.streetsOfMap !== this.setup.map) {
-      found = this.streets.filter((street) => serves(this.setup, street));
-      this.served.set(this.setup, found);
+    const { setup, streets } = this;
+    if (this.served.setup !== setup || this.served.of !== streets) {
+      this.served = { setup, of: streets, found: streets.filter((street) => serves(setup, street)) };
     }
-    return found;
+    return this.served.found;
   }
 
   /** The leg that serves each link. */
@@ -134,7 +135,7 @@ export class App {
   /** Begin with what the address names: a plan or a map. */
   async begin(): Promise<void> {
     await this.attempt("Loading…", async () => {
-      this.maps = await api.maps();
+      await this.loadMaps();
       const [what, id] = location.hash.slice(1).split("=");
       if (what === "job" && id) await this.openJob(id, true);
       else if (what === "map" && id && this.maps.some((one) => one.id === id)) await this.chooseMap(id);
@@ -148,6 +149,15 @@ export class App {
     this.history.push({ setup: { ...this.setup, ...change } });
     this.error = null;
     this.update();
+  }
+
+  /** Load the list of maps, and again until the server has read them all. */
+  private async loadMaps(): Promise<void> {
+    this.maps = await api.maps();
+    this.update();
+    if (this.maps.some((one) => one.state === "reading")) {
+      setTimeout(() => void this.attemptQuietly(() => this.loadMaps()), ASK_EVERY);
+    }
   }
 
   async chooseMap(id: string): Promise<void> {
@@ -172,7 +182,7 @@ export class App {
           await new Promise((resolve) => setTimeout(resolve, ASK_EVERY));
           info = await api.map(info.id);
         }
-        this.maps = await api.maps();
+        await this.loadMaps();
         if (info.state === "failed") {
           throw new Refusal(422, info.error?.message ?? "This map could not be read.", null);
         }
@@ -186,7 +196,7 @@ export class App {
   async removeMap(id: string): Promise<void> {
     await this.attempt(null, async () => {
       await api.deleteMap(id);
-      this.maps = await api.maps();
+      await this.loadMaps();
       if (this.setup.map === id) {
         this.history.reset({ setup: NEW_SETUP, job: null, locks: [] });
         await this.arrive();
@@ -318,7 +328,7 @@ export class App {
     if (!step()) return;
     const { job } = this.history.present;
     await this.attempt(null, async () => {
-      if (running && running.id !== job) await api.stop(running.id);
+      if (running && running.id !== job) await this.stopFirst();
       if (!job && (this.tab === "plan" || this.tab === "compare")) this.tab = "streets";
       await this.arrive();
     });
@@ -350,7 +360,13 @@ export class App {
   private async stopFirst(): Promise<void> {
     const { job } = this;
     if (!job || !this.isRunning) return;
-    let now = await api.stop(job.id);
+    let now: Job;
+    try {
+      now = await api.stop(job.id);
+    } catch (error) {
+      if (!(error instanceof Refusal && error.status === 409)) throw error;
+      now = await api.job(job.id); // It has just ended.
+    }
     while (now.state === "running" || now.state === "queued") {
       await new Promise((resolve) => setTimeout(resolve, 100));
       now = await api.job(job.id);
@@ -398,6 +414,7 @@ export class App {
     const job = await api.job(id);
     if (this.history.present.job !== id) return;
     this.job = job;
+    this.finalPlan = null;
     // The earlier plan stays in sight while the next one, which starts from it, is made.
     if (!job.request.start) this.legs = [];
     await this.loadScene(job);
@@ -467,8 +484,11 @@ export class App {
     }
     this.fetching = true;
     await this.attemptQuietly(async () => {
+      const final = this.job?.id === id && !this.isRunning;
       const plan = await api.plan(id);
-      if (this.job?.id === id) this.legs = legsOf(plan.features);
+      if (this.job?.id !== id) return;
+      this.legs = legsOf(plan.features);
+      this.finalPlan = final ? id : null;
     });
     this.fetching = false;
     this.update();

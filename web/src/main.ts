@@ -96,7 +96,7 @@ function planLayers(): Layer[] {
     style: (leg) =>
       only !== null && leg.route !== only
         ? null
-        : { colour: routeColour(leg.route), width: 1.3, dash: [3, 4], alpha: 0.75 * alpha(leg) },
+        : { colour: routeColour(leg.route), width: 1.4, dash: [3, 4], beside: 3.6, alpha: alpha(leg) },
   };
   const services: Layer<Leg> = {
     lines: app.legs.filter((leg) => leg.serves),

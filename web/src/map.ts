@@ -12,6 +12,8 @@ export interface Stroke {
   width: number;
   dash?: [number, number];
   alpha?: number;
+  /** Draw beside the line, this many pixels to the right. */
+  beside?: number;
   /** Draw small arrows in driving direction. */
   arrows?: boolean;
 }
@@ -192,7 +194,7 @@ export class StreetMap {
       if (box[2] < seen[0] || box[0] > seen[2] || box[3] < seen[1] || box[1] > seen[3]) continue;
       const stroke = layer.style(line);
       if (!stroke) continue;
-      const key = `${stroke.colour}${stroke.width}${stroke.dash ?? ""}${stroke.alpha ?? ""}${stroke.arrows ?? ""}`;
+      const key = `${stroke.colour}${stroke.width}${stroke.dash ?? ""}${stroke.alpha ?? ""}${stroke.arrows ?? ""}${stroke.beside ?? ""}`;
       const group = groups.get(key);
       if (group) group.lines.push(line);
       else groups.set(key, { stroke, lines: [line] });
@@ -203,7 +205,7 @@ export class StreetMap {
       context.lineWidth = stroke.width * factor;
       context.setLineDash(stroke.dash ? stroke.dash.map((one) => one * Math.max(factor, 0.7)) : []);
       context.beginPath();
-      for (const line of lines) trace(context, line, view);
+      for (const line of lines) trace(context, line, view, (stroke.beside ?? 0) * factor);
       context.stroke();
       context.setLineDash([]);
       if (stroke.arrows && view.zoom >= 14) {
@@ -358,14 +360,25 @@ export class StreetMap {
   }
 }
 
+/** Add a line to the path, `beside` pixels to its right. */
 function trace(
   context: CanvasRenderingContext2D,
   line: Line,
   view: { scale: number; left: number; top: number },
+  beside = 0,
 ): void {
   const { points } = line;
-  context.moveTo(points[0]! * view.scale - view.left, points[1]! * view.scale - view.top);
-  for (let i = 2; i < points.length; i += 2) {
-    context.lineTo(points[i]! * view.scale - view.left, points[i + 1]! * view.scale - view.top);
+  for (let i = 0; i < points.length; i += 2) {
+    let [x, y] = [points[i]! * view.scale - view.left, points[i + 1]! * view.scale - view.top];
+    if (beside) {
+      // Across the line from the point before to the point after.
+      const [before, after] = [Math.max(i - 2, 0), Math.min(i + 2, points.length - 2)];
+      const [dx, dy] = [points[after]! - points[before]!, points[after + 1]! - points[before + 1]!];
+      const length = Math.hypot(dx, dy) || 1;
+      x -= (dy / length) * beside;
+      y += (dx / length) * beside;
+    }
+    if (i) context.lineTo(x, y);
+    else context.moveTo(x, y);
   }
 }

@@ -211,7 +211,7 @@ export function planPanel(app: App, actions: PlanActions): () => void {
     );
     header.querySelector(".name")!.append(
       swatch(route),
-      make("span", {}, make("strong", {}, `Route ${route}`), make("span", { class: "faint" }, routeText(app, own, facts))),
+      make("span", {}, make("strong", {}, `Route ${route}`), ...routeText(app, own, facts).map((line) => make("span", { class: "faint" }, line))),
     );
     const item = make("li", { class: "route", attributes: { "data-route": String(route) } }, header);
     item.classList.toggle("over", app.dropRoute === route);
@@ -285,17 +285,20 @@ function stateText(app: App): string {
   }
 }
 
-function routeText(app: App, own: readonly Leg[], facts: RouteFacts | null): string {
-  if (!facts) return ` ${count(own.length, "street")}`;
-  const capacity = app.scene?.capacity;
-  const parts = [
+/** Return the figures of a route in lines. */
+function routeText(app: App, own: readonly Leg[], facts: RouteFacts | null): string[] {
+  if (!facts) return [count(own.length, "street")];
+  const { scene, setup } = app;
+  const first = [
     count(facts.streets, "street"),
-    `load ${figure(facts.load)}${capacity && !app.setup.vehicles.length ? `/${figure(capacity)}` : ""}`,
     facts.length === null ? "" : distance(facts.length),
     facts.time === null ? "" : duration(facts.time),
-    app.setup.vehicles.length && facts.vehicle ? String(facts.vehicle) : "",
   ];
-  return ` ${parts.filter(Boolean).join(" · ")}`;
+  const load = `load ${figure(facts.load)}`;
+  return [
+    first.filter(Boolean).join(" · "),
+    setup.vehicles.length ? `${load} · ${facts.vehicle ?? ""}` : `${load} of ${figure(scene?.capacity ?? 0)}`,
+  ];
 }
 
 export function swatch(route: number): HTMLSpanElement {
