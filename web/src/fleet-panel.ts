@@ -87,19 +87,30 @@ export function fleetPanel(app: App, tools: Tools): () => void {
     );
     fill(byId("facilities"), setup.facilities, () =>
       setup.facilities.map((one, index) => {
+        const set = (change: Partial<typeof one>): void =>
+          app.change({ facilities: setup.facilities.map((old, i) => (i === index ? { ...old, ...change } : old)) });
         const name = make("input", {
+          class: "grow",
           attributes: { "aria-label": `Name of facility ${index + 1}`, "data-key": `facility ${index}` },
-          on: {
-            change: () =>
-              app.change({
-                facilities: setup.facilities.map((old, i) => (i === index ? { ...old, name: name.value } : old)),
-              }),
-          },
+          on: { change: () => set({ name: name.value }) },
         });
         name.value = one.name;
-        const made = row("", one.place, () => app.change({ facilities: without(setup.facilities, index) }));
-        made.prepend(name);
-        return made;
+        const cost = make("input", {
+          class: "narrow",
+          attributes: { type: "number", min: "0", step: "1", "data-key": `facility cost ${index}` },
+          on: { change: () => cost.reportValidity() && set({ cost: Number(cost.value) }) },
+        });
+        cost.value = String(one.cost);
+        return make(
+          "li",
+          {},
+          name,
+          make("label", { class: "faint" }, "cost of a visit ", cost),
+          button("×", () => app.change({ facilities: without(setup.facilities, index) }), {
+            class: "small",
+            attributes: { "aria-label": `Remove ${one.name}` },
+          }),
+        );
       }),
     );
     const table = byId("vehicles");
@@ -114,7 +125,7 @@ export function fleetPanel(app: App, tools: Tools): () => void {
       "li",
       {},
       make("span", { class: "grow" }, name, make("span", { class: "faint" }, ` ${place[1].toFixed(5)}, ${place[0].toFixed(5)}`)),
-      button("×", remove, { class: "small", attributes: { "aria-label": `Remove ${name || "the facility"}` } }),
+      button("×", remove, { class: "small", attributes: { "aria-label": `Remove ${name}` } }),
     );
   }
 

@@ -104,7 +104,7 @@ function planLayers(): Layer[] {
       colour: routeColour(leg.route),
       width: 3.4,
       alpha: alpha(leg),
-      arrows: shown === leg.route || map.leaflet.getZoom() >= 15,
+      arrows: true,
     }),
   };
   return [base, drives, services];
@@ -126,7 +126,9 @@ function showMap(): void {
         ...setup.depots.map((place) => ({ place, mark: "depot" as const })),
       ];
   map.chosen = plan && app.chosen !== null ? app.links.filter((link) => link.id === app.chosen) : [];
-  map.cross = tools.tool !== null || plan;
+  const changed = new Set(app.tab === "compare" ? changedLinks() : []);
+  map.ringed = app.links.filter((link) => changed.has(link.id) || link.id === app.chosen);
+  map.cross = byKeys && (tools.tool !== null || plan);
   byId("map-tools").hidden = plan || !app.map;
   if (plan && tools.tool) tools.choose(null);
   byId<HTMLButtonElement>("clear-area").disabled = !setup.areas.length;
@@ -143,6 +145,13 @@ function showMap(): void {
   map.redraw();
 }
 let fitted: string | null = null;
+/** Whether the last thing touched was a key. */
+let byKeys = false;
+
+function changedLinks(): (number | null)[] {
+  const { changes } = app;
+  return changes ? [...changes.moved, ...changes.removed, ...changes.added].map((one) => one.link) : [];
+}
 
 function showLegend(plan: boolean): void {
   const entries = plan
@@ -188,6 +197,7 @@ const panels = [
   jobsPanel(app),
 ];
 
+let shownTab: Tab = app.tab;
 app.listen(() => {
   for (const tab of TABS) {
     const chosen = app.tab === tab;
@@ -196,6 +206,8 @@ app.listen(() => {
     button.tabIndex = chosen ? 0 : -1;
     byId(`panel-${tab}`).hidden = !chosen;
   }
+  if (app.tab !== shownTab) byId("panels").scrollTop = 0;
+  shownTab = app.tab;
   for (const panel of panels) panel();
   const title = app.scene && showsPlan() ? app.scene.name : (app.map?.name ?? "");
   byId("title").textContent = title || "arcfleet";
@@ -214,7 +226,6 @@ function showGo(): void {
   start.hidden = app.isRunning;
   start.disabled = app.busy !== null || (again ? !app.job : !app.map || !app.servedStreets.length);
   start.textContent = app.busy ?? (again ? "Re-optimise" : "Start");
-  byId<HTMLButtonElement>("reoptimise").disabled = app.busy !== null;
 }
 
 let shownError: App["error"] = null;
@@ -326,6 +337,18 @@ function tipText(x: number, y: number): [string, string] | null {
 }
 
 // --- Keys ---------------------------------------------------------------------------------
+
+for (const type of ["keydown", "pointerdown"] as const) {
+  addEventListener(
+    type,
+    () => {
+      byKeys = type === "keydown";
+      map.cross = byKeys && (tools.tool !== null || showsPlan());
+      map.redraw();
+    },
+    true,
+  );
+}
 
 addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;

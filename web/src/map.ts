@@ -32,6 +32,8 @@ export interface Marker {
 /** Least distance of two names on the map, and the zoom from which they are shown. */
 const NAMES_APART = 130;
 const NAMES_FROM = 15;
+/** Zoom from which arrows are shown. */
+const ARROWS_FROM = 15;
 
 export class StreetMap {
   readonly leaflet: L.Map;
@@ -43,7 +45,9 @@ export class StreetMap {
   areas: readonly Position[][] = [];
   /** Corners of the area that is being drawn, and where the pointer is. */
   draft: { corners: Position[]; pointer: Position | null } | null = null;
+  /** Lines that can be dragged, and lines with a ring around them. */
   chosen: readonly Line[] = [];
+  ringed: readonly Line[] = [];
   /** Whether a cross shows the middle, which Enter acts on. */
   cross = false;
   private readonly canvas: HTMLCanvasElement;
@@ -173,7 +177,7 @@ export class StreetMap {
     // Lines are thin on a whole city and wide on a few streets.
     const factor = Math.min(Math.max(0.55 + (view.zoom - 12.5) * 0.3, 0.4), 2.2);
     this.drawAreas(context, view);
-    this.drawChosen(context, view, factor);
+    this.drawRings(context, view, factor);
     for (const layer of this.layers) this.drawLayer(context, layer, view, seen, factor);
     if (view.zoom >= NAMES_FROM) this.drawNames(context, view, seen);
     this.drawMarkers(context);
@@ -208,7 +212,7 @@ export class StreetMap {
       for (const line of lines) trace(context, line, view, (stroke.beside ?? 0) * factor);
       context.stroke();
       context.setLineDash([]);
-      if (stroke.arrows && view.zoom >= 14) {
+      if (stroke.arrows && view.zoom >= ARROWS_FROM) {
         context.beginPath();
         for (const line of lines) this.arrow(context, line, view, 2.6 * factor);
         context.lineWidth = 1.4 * factor;
@@ -226,7 +230,7 @@ export class StreetMap {
     size: number,
   ): void {
     const { box } = line;
-    if (Math.max(box[2] - box[0], box[3] - box[1]) * view.scale < 6 * size) return;
+    if (Math.max(box[2] - box[0], box[3] - box[1]) * view.scale < 10 * size) return;
     const at = this.middleOf(line);
     const [x, y] = [at.x * view.scale - view.left, at.y * view.scale - view.top];
     const back = (turn: number): [number, number] => [
@@ -238,7 +242,7 @@ export class StreetMap {
     context.lineTo(...back(-0.7));
   }
 
-  private drawChosen(
+  private drawRings(
     context: CanvasRenderingContext2D,
     view: { scale: number; left: number; top: number },
     factor: number,
@@ -247,7 +251,7 @@ export class StreetMap {
       context.strokeStyle = colour;
       context.lineWidth = width * Math.max(factor, 0.8);
       context.beginPath();
-      for (const line of this.chosen) trace(context, line, view);
+      for (const line of this.ringed) trace(context, line, view);
       context.stroke();
     }
   }

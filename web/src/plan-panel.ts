@@ -74,7 +74,6 @@ function added(app: App, link: number): { link: number; demand: number | "length
 
 export function planPanel(app: App, actions: PlanActions): () => void {
   const search = byId<HTMLInputElement>("plan-search");
-  const seconds = byId<HTMLSelectElement>("seconds");
   const dialog = byId<HTMLDialogElement>("move-dialog");
   const routeChoice = byId<HTMLSelectElement>("move-route");
   const open = new Set<number>();
@@ -85,9 +84,6 @@ export function planPanel(app: App, actions: PlanActions): () => void {
   byId("chosen-move").addEventListener("click", () => openMoveDialog(app));
   byId("chosen-exclude").addEventListener("click", () => {
     if (app.chosen !== null) toggleServed(app, app.chosen);
-  });
-  byId("reoptimise").addEventListener("click", () => {
-    void app.reoptimise(Number(seconds.value), Number(byId<HTMLInputElement>("keep").value));
   });
   dialog.addEventListener("close", () => {
     if (dialog.returnValue === "ok" && app.chosen !== null) moveTo(app, app.chosen, Number(routeChoice.value));
@@ -289,16 +285,12 @@ function stateText(app: App): string {
 function routeText(app: App, own: readonly Leg[], facts: RouteFacts | null): string[] {
   if (!facts) return [count(own.length, "street")];
   const { scene, setup } = app;
-  const first = [
-    count(facts.streets, "street"),
-    facts.length === null ? "" : distance(facts.length),
-    facts.time === null ? "" : duration(facts.time),
-  ];
   const load = `load ${figure(facts.load)}`;
-  return [
-    first.filter(Boolean).join(" · "),
-    setup.vehicles.length ? `${load} · ${facts.vehicle ?? ""}` : `${load} of ${figure(scene?.capacity ?? 0)}`,
+  const lines = [
+    [count(facts.streets, "street"), facts.length === null ? "" : distance(facts.length), setup.vehicles.length ? facts.vehicle : ""],
+    [facts.time === null ? "" : duration(facts.time), setup.vehicles.length ? load : `${load} of ${figure(scene?.capacity ?? 0)}`],
   ];
+  return lines.map((line) => line.filter(Boolean).join(" · "));
 }
 
 export function swatch(route: number): HTMLSpanElement {

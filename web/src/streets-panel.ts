@@ -1,7 +1,7 @@
 /** The first step: a map, and the streets of it that are served. */
 
 import type { App } from "./app";
-import { arrowKeys, button, byId, count, distance, fill, make } from "./dom";
+import { arrowKeys, button, byId, count, distance, figure, fill, make } from "./dom";
 import { servesKind } from "./state";
 import { folded } from "./streets";
 
@@ -81,7 +81,7 @@ export function streetsPanel(app: App): () => void {
     border.parentElement!.hidden = !setup.areas.length;
     const served = app.servedStreets;
     const metres = served.reduce((sum, one) => sum + one.length, 0);
-    byId("served").textContent = `${count(served.length, "street")} of ${count(app.streets.length, "street")}, ${distance(metres)}`;
+    byId("served").textContent = `${figure(served.length)} of ${count(app.streets.length, "street")}, ${distance(metres)}`;
     fill(byId("kinds"), [map.id, map.kinds.map((one) => servesKind(setup, one.kind))], () =>
       map.kinds.map(({ kind, streets, length }) => {
         const box = make("input", {

@@ -14,7 +14,7 @@ export interface ToolActions {
 }
 
 const HINTS: Record<Tool, string> = {
-  area: "Click the corners of the area, then the first one again. With the keyboard: arrow keys and Enter.",
+  area: "Click the corners of the area, then the first again. By keyboard: arrows and Enter.",
   box: "Drag over the area, or click two opposite corners.",
   pick: "Click a street to serve it or to leave it out.",
   depot: "Click where vehicles start; the nearest junction is taken.",
@@ -56,7 +56,6 @@ export class Tools {
     this.corners = [];
     this.dragFrom = null;
     this.map.leaflet.dragging.enable();
-    this.map.cross = tool !== null;
     for (const one of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
       one.setAttribute("aria-pressed", String(one.dataset["tool"] === tool));
     }

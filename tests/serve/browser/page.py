@@ -62,13 +62,16 @@ class Page:
 
     def text(self, selector: str) -> str:
         return str(
-            self.browser.run("return document.querySelector(arguments[0]).innerText", selector)
+            self.browser.run(
+                "return document.querySelector(arguments[0]).innerText", selector
+            )
         )
 
     def shown(self, selector: str) -> bool:
         return bool(
             self.browser.run(
-                "return document.querySelector(arguments[0])?.offsetParent != null", selector
+                "return document.querySelector(arguments[0])?.offsetParent != null",
+                selector,
             )
         )
 
