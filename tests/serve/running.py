@@ -146,6 +146,18 @@ class Server:
                     name, _, value = line.partition(": ")
                     fields[name] = value
 
+    def watch_until(
+        self, id: str, event: str, state: str, times: int
+    ) -> list[tuple[int, str, Json]]:
+        """Return the events of a job up to the last of some with a state."""
+        found = []
+        for told in self.watch(id):
+            found.append(told)
+            times -= told[1] == event and told[2].get("state") == state
+            if not times:
+                break
+        return found
+
 
 def until(done: Callable[[], bool]) -> None:
     """Wait until something is so."""

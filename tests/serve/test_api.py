@@ -526,7 +526,7 @@ def test_rules_that_fit_no_street_are_refused_with_the_sentence(
         ({"depot": [50.0, 7.0]}, "depot"),
         ({"area": {"type": "Point", "coordinates": [7, 50]}}, "Polygon"),
         ({"area": {"type": "Polygon", "coordinates": [[[7, 50]]]}}, "at least 4 points"),
-        ({"operations": {"shift": "2 h"}}, "seconds"),
+        ({"operations": {"shift": "2 h"}}, "costs are metres"),
     ):
         asked = {"map": town_map["id"], "capacity": 1000} | rules
         answer = server.client.post("/v1/scenes", json=asked)

@@ -211,11 +211,12 @@ class Worker:
 
 
 class Desk:
-    """Workers for what somebody waits for: scenes, exports, comparisons."""
+    """Workers for what somebody waits for: maps, scenes, exports, comparisons."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._free = [Worker() for _ in range(_DESKS)]
+        self._all = [Worker() for _ in range(_DESKS)]
+        self._free = list(self._all)
         self._changed = threading.Condition()
         self._waiting = 0
         self.ended = False
@@ -263,12 +264,12 @@ class Desk:
                 worker.rest()
 
     def end(self) -> None:
-        """End all processes."""
+        """End all processes, also those at work."""
         with self._changed:
             self.ended = True
             self._changed.notify_all()
-            for worker in self._free:
-                worker.kill()
+        for worker in self._all:
+            worker.doom_task()
 
 
 class Board:
@@ -281,7 +282,6 @@ class Board:
         self._changed = threading.Condition()
         self._running: dict[str, Worker] = {}
         self._job_workers = [Worker() for _ in range(workers)]
-        self._map_worker = Worker()
         self._threads = [
             threading.Thread(target=self._work, args=[worker], daemon=True)
             for worker in self._job_workers
@@ -301,13 +301,10 @@ class Board:
         self.ending.set()
         self.wake()
         self.desk.end()
-        for thread, worker in zip(
-            self._threads, (*self._job_workers, self._map_worker), strict=True
-        ):
-            while thread.is_alive():
-                worker.kill()
-                thread.join(0.1)
-            worker.kill()
+        while any(thread.is_alive() for thread in self._threads):
+            for worker in self._job_workers:
+                worker.doom_task()
+            self._threads[-1].join(0.05)
 
     def wake(self) -> None:
         """Look again for something to do."""
@@ -343,7 +340,6 @@ class Board:
                 row = self.store.take_job()
                 if row is None:
                     worker.rest()
-                    self.desk.rest()
                     self._pause()
                     continue
                 worker.prepare()
@@ -415,7 +411,7 @@ class Board:
             try:
                 id = self.store.next_map()
                 if id is None:
-                    self._map_worker.rest()
+                    self.desk.rest()
                     self._pause()
                     continue
                 self._read_map(id, deaths)
@@ -427,9 +423,11 @@ class Board:
         folder = self.store.map_folder(id)
         folder.mkdir(exist_ok=True)
         task = self.map_source(id) | {"task": "map", "folder": str(folder)}
-        task["memory"] = self.limits.read_memory
         try:
-            end = self._map_worker.do(task, self.limits.read_seconds)
+            end = self.desk.do(task, self.limits.read_seconds)
+        except BusyError:
+            self._pause()
+            return
         except TooLateError:
             end = {"error": _too_late("reading the map")}
         except WorkerLostError:
@@ -439,8 +437,6 @@ class Board:
             if deaths[id] < _MOST_DEATHS:
                 return
             end = {"error": _lost_error("the map")}
-        # A fresh process for each map: the memory of a large one is given back.
-        self._map_worker.kill()
         if "error" in end:
             self.store.map_read(id, None, end["error"])
         else:

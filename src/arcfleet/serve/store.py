@@ -264,7 +264,8 @@ class Store:
         if row is None:
             return None
         named = {name: row[name] for name in ("id", "map", "created")}
-        return named | json.loads(row["facts"]) | {"request": json.loads(row["request"])}
+        facts: Row = json.loads(row["facts"])
+        return named | facts | {"request": json.loads(row["request"])}
 
     def scene_folder(self, id: str) -> Path:
         """Return the folder of a scene; the id is one of ours."""
