@@ -6,6 +6,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import to_jsonable_python
 
 #: Longest name of anything.
 _LONGEST = 200
@@ -25,11 +26,11 @@ Routes = Annotated[list[Positive], Field(max_length=_MOST_ROUTES)]
 def _plain_json(value: Any) -> Any:
     """Refuse NaN and Infinity, which Python reads and JSON does not know."""
     try:
-        json.dumps(value, allow_nan=False).encode()
-    except ValueError as error:
-        raise ValueError("expected JSON, got NaN, Infinity or broken text") from error
-    except RecursionError as error:
-        raise ValueError("expected JSON, got brackets nested too deeply") from error
+        json.dumps(value, allow_nan=False)
+        to_jsonable_python(value)  # which bounds the depth
+    except (ValueError, RecursionError) as error:
+        text = "expected plain JSON, got NaN, Infinity or brackets nested too deeply"
+        raise ValueError(text) from error
     return value
 
 
