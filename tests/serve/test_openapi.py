@@ -13,7 +13,8 @@ _EXAMPLES = 15
 
 def operations(server: Server) -> list[Any]:
     schema = schemathesis.openapi.from_url(f"{server.address}openapi.json")
-    return [found.ok() for found in schema.get_all_operations()]
+    found: list[Any] = list(schema.get_all_operations())
+    return [one.ok() for one in found]
 
 
 def statuses_of(server: Server, operation: Any, known: dict[str, str]) -> set[int]:
