@@ -1,16 +1,16 @@
 """The page of the web app as a user has it: what is clicked, dragged, typed and seen."""
 
+import json
 from typing import Any
 
 from tests.report.browser import Browser, at, mouse
-from tests.serve.running import Json, Server, until
+from tests.serve.running import Json, Server
 
 ENTER, TAB, ESCAPE, BACKSPACE = "\ue007", "\ue004", "\ue00c", "\ue003"
 LEFT, UP, RIGHT, DOWN = "\ue012", "\ue013", "\ue014", "\ue015"
 CONTROL = "\ue009"
 PRESS = {"type": "pointerDown", "button": 0}
 RELEASE = {"type": "pointerUp", "button": 0}
-#: The chosen link's row in the list of routes.
 Point = tuple[float, float]
 
 
@@ -27,8 +27,9 @@ class Page:
         self.wait("app.maps.length > 0 && !arcfleetPage.app.busy")
 
     def reload(self) -> None:
-        self.browser.run("location.reload()")
-        self.wait("app.maps.length > 0 && !arcfleetPage.app.busy")
+        """Come back to the address that the page has given itself."""
+        address = self.browser.run("return location.href")
+        self.open(address.removeprefix(self.server.address))
 
     def get(self, what: str) -> Any:
         """Return something that the page knows."""
@@ -36,16 +37,15 @@ class Page:
 
     def wait(self, what: str) -> None:
         """Wait until the page knows something."""
-        until(lambda: bool(self.get(what)))
+        self.browser.wait(f"return window.arcfleetPage && arcfleetPage.{what}")
         self.browser.frames()
 
     def wait_for_plan(self, after: str | None = None) -> str:
         """Wait for the last plan of another job than this; returns the job."""
         self.wait(
             "app.job && arcfleetPage.app.finalPlan === arcfleetPage.app.job.id"
-            f" && arcfleetPage.app.finalPlan !== {after!r} && !arcfleetPage.app.busy".replace(
-                "None", "null"
-            )
+            f" && arcfleetPage.app.finalPlan !== {json.dumps(after)}"
+            " && !arcfleetPage.app.busy"
         )
         return self.job
 
@@ -58,22 +58,15 @@ class Page:
         found = self.get(
             "app.legs.filter((leg) => leg.serves).map((leg) => [leg.link, leg.route])"
         )
-        return {link: route for link, route in found}
+        return dict(found)
 
     def text(self, selector: str) -> str:
-        return str(
-            self.browser.run(
-                "return document.querySelector(arguments[0]).innerText", selector
-            )
-        )
+        script = "return document.querySelector(arguments[0]).innerText"
+        return str(self.browser.run(script, selector))
 
     def shown(self, selector: str) -> bool:
-        return bool(
-            self.browser.run(
-                "return document.querySelector(arguments[0])?.offsetParent != null",
-                selector,
-            )
-        )
+        script = "return document.querySelector(arguments[0])?.offsetParent != null"
+        return bool(self.browser.run(script, selector))
 
     def click(self, selector: str) -> None:
         self.browser.click(selector)
@@ -81,7 +74,8 @@ class Page:
     def choose(self, selector: str, value: str) -> None:
         """Choose an option or fill a field, as far as the page can tell."""
         self.browser.run(
-            "const field = document.querySelector(arguments[0]); field.value = arguments[1];"
+            "const field = document.querySelector(arguments[0]);"
+            "field.value = arguments[1];"
             "field.dispatchEvent(new Event('input', { bubbles: true }));"
             "field.dispatchEvent(new Event('change', { bubbles: true }))",
             selector,

@@ -429,7 +429,8 @@ def test_the_plan_is_drawn(planned: Page) -> None:
     colours = planned.browser.run(
         """
         const canvas = document.querySelector('#map canvas');
-        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        const { data } = canvas.getContext('2d').getImageData(
+          0, 0, canvas.width, canvas.height);
         const seen = new Set();
         for (let i = 0; i < data.length; i += 4)
           if (data[i + 3] === 255) seen.add(
