@@ -1,4 +1,4 @@
-"""Make the pictures of the HTML map and the web app: `python -m tools.screenshots [NAME ...]`.
+"""Make the pictures of maps and of the web app: `python -m tools.screenshots [NAME ...]`.
 
 Needs Chromium with chromedriver, and the street maps in the folder that ARCFLEET_SHARED
 names. Pictures go to `docs/images`. Look at each before you commit it.
@@ -254,13 +254,16 @@ def _web_app_drag(browser: Browser, folder: Path) -> bytes:
 
 def _web_app_compare(browser: Browser, folder: Path) -> bytes:
     with _web_app(browser, folder, _TABLET) as (page, job):
-        routes = page.routes()
-        link = next(iter(routes))
-        page.press_at(page.on_street(link))
-        page.keys("x")
-        second = page.wait_for_plan(job)
-        page.start()
-        page.wait_for_plan(second)
+        champa = [
+            link["id"]
+            for link in page.get("app.links.map(({ id, name }) => ({ id, name }))")
+            if link["name"] == "Champa Street"
+        ]
+        today = page.server.solved(
+            page.get("app.scene.id"), start=job, exclude=champa, keep=20, iterations=200_000
+        )
+        page.open(f"#job={today['id']}")
+        page.wait_for_plan()
         page.click("#tab-compare")
         page.wait("app.jobs.length > 0")
         page.choose("#compare-with", job)

@@ -33,7 +33,7 @@ export interface Marker {
 const NAMES_APART = 130;
 const NAMES_FROM = 15;
 /** Zoom from which arrows are shown. */
-const ARROWS_FROM = 15;
+const ARROWS_FROM = 16;
 
 export class StreetMap {
   readonly leaflet: L.Map;
@@ -214,8 +214,8 @@ export class StreetMap {
       context.setLineDash([]);
       if (stroke.arrows && view.zoom >= ARROWS_FROM) {
         context.beginPath();
-        for (const line of lines) this.arrow(context, line, view, 2.6 * factor);
-        context.lineWidth = 1.4 * factor;
+        for (const line of lines) this.arrow(context, line, view, 1.8 * factor);
+        context.lineWidth = 0.9 * factor;
         context.strokeStyle = themed("--paper");
         context.stroke();
       }
@@ -230,7 +230,7 @@ export class StreetMap {
     size: number,
   ): void {
     const { box } = line;
-    if (Math.max(box[2] - box[0], box[3] - box[1]) * view.scale < 10 * size) return;
+    if (Math.max(box[2] - box[0], box[3] - box[1]) * view.scale < 14 * size) return;
     const at = this.middleOf(line);
     const [x, y] = [at.x * view.scale - view.left, at.y * view.scale - view.top];
     const back = (turn: number): [number, number] => [
