@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP = $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 CXX_FILES := $(shell find cpp -name "*.cpp" -o -name "*.h")
 
-.PHONY: core demo demo-neural serve fuzz test test-lowest lint types selfcheck unit docs bench stub setup clean
+.PHONY: core demo demo-neural serve fuzz test test-lowest lint types selfcheck unit docs bench page stub setup clean
 
 ## demo: set up, then plan a part of Denver: a map, and a sheet and a track for each driver
 demo: core
@@ -82,6 +82,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.path_scanning_speed
 	$(BIN)/python -m benchmarks.split_speed
 	$(BIN)/python -m benchmarks.street_maps
+
+## page: build the page of the web app from web/ into the package; needs Node.js
+page:
+	cd web && npm ci --no-audit --no-fund && npm run build
 
 ## stub: write the extension's stub anew after its bindings changed
 stub: setup

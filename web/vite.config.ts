@@ -6,6 +6,8 @@ import { join, relative } from "node:path";
 import { defineConfig, type Plugin } from "vite";
 
 const HERE = import.meta.dirname;
+/** Where `arcfleet serve` listens while the page is worked on. */
+const SERVER = "http://127.0.0.1:8321";
 /** Parts of others in the bundle, whose licences go with it. */
 const PARTS = ["leaflet"];
 
@@ -54,5 +56,10 @@ export default defineConfig({
     target: "es2022",
   },
   plugins: [record()],
-  server: { proxy: { "/v1": "http://127.0.0.1:8000" } },
+  server: {
+    // As from the page that the server itself sends: it refuses changes from other origins.
+    proxy: {
+      "/v1": { target: SERVER, changeOrigin: true, headers: { origin: SERVER } },
+    },
+  },
 });

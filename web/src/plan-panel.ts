@@ -12,6 +12,7 @@ import { folded } from "./streets";
 const DOWNLOADS: [string, string, string][] = [
   ["gpx", "GPX tracks", "a track for each route, for navigation"],
   ["sheets", "Driver's sheets", "a sheet for each route, with directions"],
+  ["pdf", "Sheets as PDF", "a sheet for each route, to print"],
   ["geojson", "GeoJSON", "lines for map software"],
   ["xlsx", "Excel", "the streets in driving order"],
   ["csv", "CSV", "the streets in driving order"],
