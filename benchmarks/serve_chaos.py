@@ -155,6 +155,9 @@ def chaos(server: Server, scene: str, seed: int) -> str:
     doubled += sum(count - 1 for count in ends)
     right = sum(is_right(server, job) for job in jobs)
     late = max(job["best"]["seconds"] for job in jobs)
+    for job in jobs:
+        if job["error"]:
+            print(f"{job['id']}: {job['error']['message']}", flush=True)
     return (
         f"{gone['server']} kills of the server, {gone['workers']} of workers; {lost} lost, "
         f"{doubled} doubled; {states['done']} done, {right} plans right; longest search "

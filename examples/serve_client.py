@@ -1,7 +1,7 @@
 """A client of `arcfleet serve`, with the standard library alone.
 
-    arcfleet serve                       # in another terminal
-    python examples/serve_client.py      # plans a part of Denver, writes plan.xlsx
+arcfleet serve                       # in another terminal
+python examples/serve_client.py      # plans a part of Denver, writes plan.xlsx
 """
 
 import json

@@ -1,5 +1,6 @@
 """Servers and workers that are killed: nothing is lost, nothing is done twice."""
 
+import fcntl
 import os
 import signal
 from pathlib import Path
@@ -14,6 +15,18 @@ from tests.serve.running import Json, Server, is_alive, served, town, until
 
 def town_scene(server: Server) -> Json:
     return make_town_scene(server, server.upload("town.geojson", town())["id"])
+
+
+def is_held(lock: Path) -> bool:
+    """Return whether a worker is at a job."""
+    if not lock.exists():
+        return False
+    with lock.open() as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def first_plan(server: Server, job: Json) -> Json:
@@ -86,12 +99,12 @@ def test_a_job_that_only_ever_loses_its_worker_fails(folder: Path) -> None:
         until(lambda: server.get("/maps/m_denver")["state"] == "ready")
         found = server.post("/scenes", {"map": "m_denver", "capacity": 3000})
         job = server.job(found["id"], method="maens", seconds=3000, iterations=None)
-        killed: set[int] = set()
+        log = server.folder / "jobs" / job["id"]
 
         def failed() -> bool:
-            for pid in set(server.children()) - killed:
-                os.kill(pid, signal.SIGKILL)
-                killed.add(pid)
+            if is_held(log / "lock") and last_progress(log)["iterations"] == 0:
+                for pid in server.children():
+                    os.kill(pid, signal.SIGKILL)
             return bool(server.get(f"/jobs/{job['id']}")["state"] == "failed")
 
         until(failed)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: A job fails when it has lost so many workers in a row without coming farther.
 _MOST_DEATHS = 3
+#: Workers that die before they get to their job count once in so many times.
+_MOST_FALSE_STARTS = 10
 #: Seconds after which an idle worker ends, so that an idle server is small.
 _IDLE = 60.0
 #: Seconds beyond the search that a job may take: reading, shortest paths, a bound.
@@ -281,6 +284,7 @@ class Board:
         self.ending = threading.Event()
         self._changed = threading.Condition()
         self._running: dict[str, Worker] = {}
+        self._false_starts = Counter[str]()
         self._job_workers = [Worker() for _ in range(workers)]
         self._threads = [
             threading.Thread(target=self._work, args=[worker], daemon=True)
@@ -373,14 +377,19 @@ class Board:
             "stop": bool(row["stop"]),
         }
 
+        has_begun = False
+
         def tell(message: Row) -> None:
-            store.set_scene(id, links["new_scene"], message["scene"])
+            nonlocal has_begun
+            if "scene" in message:
+                store.set_scene(id, links["new_scene"], message["scene"])
+            has_begun = True
 
         try:
             end = worker.do(task, 2 * request["seconds"] + _JOB_GRACE, tell)
         except WorkerLostError:
             if not self.ending.is_set():
-                self._lost(row)
+                self._lost(row, has_begun)
             return
         except TooLateError:
             end = {"error": _too_late("solving it")}
@@ -389,11 +398,13 @@ class Board:
         else:
             store.end_job(id, "done", **end)
 
-    def _lost(self, row: Row) -> None:
+    def _lost(self, row: Row, has_begun: bool) -> None:
         """Put a job back whose worker died; one that only ever dies fails."""
         id = row["id"]
+        self._false_starts[id] += not has_begun
+        counts = has_begun or self._false_starts[id] % _MOST_FALSE_STARTS == 0
         used = last_progress(self.store.job_folder(id))["seconds"]
-        deaths = 1 if used > row["used"] else row["deaths"] + 1
+        deaths = counts + (0 if used > row["used"] else row["deaths"])
         if deaths >= _MOST_DEATHS:
             error = {
                 "type": "internal",

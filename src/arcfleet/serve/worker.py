@@ -437,6 +437,7 @@ def take_plan(task: Facts, tell: Callable[[Facts], None]) -> Facts:
 def solve_job(task: Facts, tell: Callable[[Facts], None]) -> Facts:
     """Solve a job, going on from its best plan if it has one; return its end."""
     folder = Path(task["folder"])
+    tell({"begun": True})  # should this process die, it may be for the job
     # One that a server left behind ends soon; two never write into one folder.
     with (folder / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
