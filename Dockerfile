@@ -20,6 +20,7 @@ RUN python -m venv /opt/arcfleet \
 FROM python:3.12-slim
 COPY --from=build /opt/arcfleet /opt/arcfleet
 # No root; matplotlib keeps its cache where any user may write.
+RUN install -d -o 10001 -g 10001 /data
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

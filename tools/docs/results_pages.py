@@ -330,7 +330,8 @@ def web_app(results: Path) -> str:
         "# The web app under stress",
         "",
         "What `arcfleet serve` does when its processes are killed, when many watch, and "
-        "when many jobs wait. [The HTTP API](../reference/http-api.md) says what is promised.",
+        "when many jobs wait. [The HTTP API](../reference/http-api.md) says what is "
+        "promised.",
         *_tables(made.sections),
         *("", made.caption, "", "```text", *made.details, "```"),
     ]

@@ -13,12 +13,13 @@ import json
 import logging
 import os
 import select
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.serve.store import last_progress, read_json
@@ -41,6 +42,10 @@ _DESKS = 2
 _LOG = logging.getLogger("arcfleet.serve")
 
 
+def _memory_of_the_machine() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one user may ask of the server.
@@ -61,6 +66,8 @@ class Limits:
         Requests that wait for a worker at a time.
     read_memory
         Bytes of address space for reading a map or making a scene.
+    job_memory
+        Bytes of address space for a job; by default the memory of the machine.
     read_seconds
         Time for reading a map.
     scene_seconds
@@ -74,6 +81,7 @@ class Limits:
     watchers: int = 200
     waiting: int = 16
     read_memory: int = 6 << 30
+    job_memory: int = field(default_factory=_memory_of_the_machine)
     read_seconds: float = 600.0
     scene_seconds: float = 120.0
 
@@ -155,16 +163,17 @@ class Worker:
             left = memoryview(json.dumps(message).encode() + b"\n")
             while left:
                 left = left[process.stdin.write(left) or 0 :]
-        except OSError as error:
+        except (OSError, ValueError) as error:  # it is gone
             process.kill()  # its end is read, as that of any other
             _LOG.debug("a worker was lost: %s", error)
 
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> Row:
         assert process.stdout is not None
+        poller = select.poll()
+        poller.register(process.stdout, select.POLLIN)
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            ready = select.select([process.stdout], [], [], max(0.0, left))[0]
-            if not ready:
+            if not poller.poll(1000 * max(0.0, left)):
                 self.kill()
                 raise TooLateError
             part = os.read(process.stdout.fileno(), 1 << 16)
@@ -185,15 +194,17 @@ class Worker:
         """Ask the running task, or the one to come, to end with what it has."""
         with self._pen:
             self._stop_asked = True
-            if self._process is not None and self._process.poll() is None:
-                self._send(self._process, {"stop": folder})
+            process = self._process
+            if process is not None and process.poll() is None:
+                self._send(process, {"stop": folder})
 
     def doom_task(self) -> None:
         """Kill the process of the running task, or of the one to come."""
         with self._pen:
             self._doomed = True
-            if self._process is not None:
-                self._process.kill()
+            process = self._process
+            if process is not None:
+                process.kill()
 
     def kill(self) -> None:
         """End the process at once."""
@@ -375,6 +386,7 @@ class Board:
                 store.scene_folder(links["start_scene"] or "") / "instance.json"
             ),
             "stop": bool(row["stop"]),
+            "memory": self.limits.job_memory,
         }
 
         has_begun = False
@@ -393,10 +405,21 @@ class Board:
             return
         except TooLateError:
             end = {"error": _too_late("solving it")}
-        if "error" in end:
-            store.end_job(id, "failed", error=end["error"])
-        else:
-            store.end_job(id, "done", **end)
+        self._end(id, end)
+
+    def _end(self, id: str, end: Row) -> None:
+        """Note the end of a job, as soon as the disk lets us."""
+        while not self.ending.is_set():
+            try:
+                if "error" in end:
+                    self.store.end_job(id, "failed", error=end["error"])
+                else:
+                    self.store.end_job(id, "done", **end)
+            except sqlite3.OperationalError as error:
+                _LOG.error("the end of a job cannot be noted yet: %s", error)
+                self._pause()
+            else:
+                return
 
     def _lost(self, row: Row, has_begun: bool) -> None:
         """Put a job back whose worker died; one that only ever dies fails."""
@@ -412,7 +435,7 @@ class Board:
                 "without coming farther, perhaps for want of memory: solve a smaller scene",
                 "field": None,
             }
-            self.store.end_job(id, "failed", error=error)
+            self._end(id, {"error": error})
         else:
             self.store.requeue(id, deaths=deaths, used=used)
 

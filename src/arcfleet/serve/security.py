@@ -36,6 +36,7 @@ _SESSION_SECONDS = 12 * 3600
 _MOST_WRONG = 20
 #: A request that sends nothing for so many seconds is given up.
 _BODY_PAUSE = 30.0
+_PAUSED = "expected the rest of the request, got nothing: send it again"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
 #: Of the page: its own files, and nothing else.
@@ -228,7 +229,11 @@ class Guard:
             return None
         path = scope["path"]
         if path == "/login" and scope["method"] == "POST":
-            form = parse_qs((await _body(receive, 4096)).decode("ascii", "replace"))
+            try:
+                body = await _body(receive, 4096)
+            except TimeoutError:
+                return error_response("timeout", _PAUSED, status=408)
+            form = parse_qs(body.decode("ascii", "replace"))
             if not self._tokens.fits(form.get("token", [""])[0].strip()):
                 return HTMLResponse(_LOGIN.replace("<!---->", _WRONG), 401)
             answer = RedirectResponse("/", 303)
@@ -274,8 +279,7 @@ class Guard:
             try:
                 message = await asyncio.wait_for(receive(), _BODY_PAUSE)
             except TimeoutError:
-                text = "expected the rest of the request, got nothing: send it again"
-                raise HTTPException(408, text) from None
+                raise HTTPException(408, _PAUSED) from None
             size += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if size > most:

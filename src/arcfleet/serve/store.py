@@ -114,11 +114,12 @@ class Store:
                 "--data",
             ) from error
         self._lock = threading.RLock()
+        self._db = sqlite3.connect(":memory:")  # until the file is open
         self._key_locks = [threading.Lock() for _ in range(_KEY_LOCKS)]
         try:
             self._open()
         except sqlite3.Error as error:
-            self._lock_file.close()
+            self.close()
             raise FileError(
                 folder / "arcfleet.sqlite",
                 f"cannot be used ({error}); choose another folder with --data",
