@@ -196,7 +196,7 @@ def test_a_server_with_a_token_lets_in_who_has_it(tmp_path: Path) -> None:
 
 
 def test_many_wrong_tokens_close_the_door_for_a_while(tmp_path: Path) -> None:
-    fast = PasswordHasher(time_cost=1, memory_cost=8)
+    fast = PasswordHasher(time_cost=1, memory_cost=64)
     (tmp_path / "token").write_text(fast.hash("right"))
     tokens = Tokens(tmp_path / "token")
     assert not any(tokens.fits("wrong") for _ in range(21))
