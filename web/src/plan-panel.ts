@@ -270,7 +270,7 @@ function stateText(app: App): string {
   const plan = cost === undefined ? "" : `${costText(app, cost)}${routes ? `, ${count(routes, "route")}` : ""}`;
   switch (job.state) {
     case "queued":
-      return job.position ? `Waiting; ${count(job.position, "plan")} before this one.` : "Waiting for a free worker…";
+      return job.position ? `Waiting; number ${job.position} in the queue.` : "Waiting for a free worker…";
     case "running":
       return plan ? `Searching… ${plan}` : "Searching…";
     case "done":

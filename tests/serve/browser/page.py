@@ -43,10 +43,13 @@ class Page:
     def wait_for_plan(self, after: str | None = None) -> str:
         """Wait for the last plan of another job than this; returns the job."""
         self.wait(
-            "app.job && arcfleetPage.app.finalPlan === arcfleetPage.app.job.id"
+            "app.error || arcfleetPage.app.job"
+            " && arcfleetPage.app.finalPlan === arcfleetPage.app.job.id"
             f" && arcfleetPage.app.finalPlan !== {json.dumps(after)}"
             " && !arcfleetPage.app.busy"
         )
+        error = self.get("app.error")
+        assert error is None, error
         return self.job
 
     @property

@@ -7,9 +7,10 @@ import httpx
 import pytest
 
 from arcfleet.report.colours import route_colours
-from tests.report.browser import DARK
+from arcfleet.serve.security import write_token
+from tests.report.browser import DARK, Browser
 from tests.serve.browser.page import BACKSPACE, DOWN, ENTER, ESCAPE, RIGHT, UP, Page
-from tests.serve.running import Json, Server
+from tests.serve.running import Json, Server, served
 
 #: Finger targets (WCAG 2.2, 2.5.5).
 FINGER = 44
@@ -441,3 +442,106 @@ def test_the_plan_is_drawn(planned: Page) -> None:
     routes = set(planned.routes().values())
     assert {route_colours(max(routes))[route - 1] for route in routes} <= set(colours)
     assert "#e3000f" in colours
+
+
+def test_a_map_is_dropped_on_the_page(page: Page, town_file: Path) -> None:
+    page.browser.run(
+        """
+        const files = new DataTransfer();
+        files.items.add(new File([arguments[0]], 'dropped.geojson'));
+        const on = (type) => document.body.dispatchEvent(
+          new DragEvent(type, { dataTransfer: files, bubbles: true, cancelable: true }));
+        on('dragover');
+        window.wasShown = !document.getElementById('drop').hidden;
+        on('drop');
+        """,
+        town_file.read_text(),
+    )
+    assert page.get("app.upload") or page.get("app.streets.length")
+    assert page.browser.run("return window.wasShown")
+    page.wait("app.streets.length > 0 && !arcfleetPage.app.upload")
+    assert page.text("#title") == "dropped"
+    assert not page.shown("#drop")
+
+
+def test_the_whole_setup_reaches_the_server_and_comes_back(
+    page: Page, town_map: Json, server: Server
+) -> None:
+    page.open(f"#map={town_map['id']}")
+    page.wait("app.streets.length > 0")
+    page.click("#tab-fleet")
+    for field, value in {
+        "#cost": "time",
+        "#demand": "number",
+        "#demand-number": "3",
+        "#capacity": "30",
+        "#shift": "2 h",
+        "#balance": "0.5",
+        "#compactness": "2",
+        "#u-turns": "allowed",
+        "#u-turn-penalty": "7",
+        "#left": "5",
+        "#traffic": "left",
+    }.items():
+        page.choose(field, value)
+    for box in ("#both-sides", "#fewest-routes", "#restrictions"):
+        page.click(box)
+    page.click("#add-depot")
+    page.press_at(page.on_map(0.3, 0.5))
+    page.click("#add-depot")
+    page.press_at(page.on_map(0.7, 0.5))
+    page.click("#add-facility")
+    page.press_at(page.on_map(0.5, 0.3))
+    page.choose("#facilities [data-key='facility 0']", "Tip")
+    page.choose("#facilities [data-key='facility cost 0']", "60")
+    page.click("#add-vehicle")
+    page.click("#add-vehicle")
+    page.choose("#vehicles [data-key='Name 0']", "lorry")
+    page.choose("#vehicles [data-key='Capacity 0']", "40")
+    page.choose("#vehicles [data-key='Number 0']", "9")
+    page.choose("#vehicles [data-key='depot 0']", "1")
+    page.choose("#vehicles [data-key='Cost of use 1']", "100")
+    before = page.get("app.setup")
+    page.start()
+    asked = page.get("app.scene.request")
+    assert (asked["demand"], asked["cost"], asked["both_sides"]) == (3, "time", True)
+    assert asked["depot"] == before["depots"][0]
+    assert asked["operations"]["facilities"] == [
+        {"place": before["facilities"][0]["place"], "cost": 60, "name": "Tip"}
+    ]
+    lorry, other = asked["operations"]["vehicles"]
+    assert (lorry["name"], lorry["capacity"], lorry["count"]) == ("lorry", 40, 9)
+    assert lorry["depot"] == before["depots"][1]
+    assert other["fixed_cost"] == 100
+    assert asked["turns"]["traffic"] == "left"
+    page.reload()
+    page.wait_for_plan()
+    after = page.get("app.setup")
+    assert [{**one, "end": None} for one in before["vehicles"]] == after["vehicles"]
+    assert {**before, "vehicles": []} == {**after, "vehicles": []}
+
+
+def test_a_plan_that_cannot_be_is_explained(page: Page, town_map: Json) -> None:
+    page.open(f"#map={town_map['id']}")
+    page.wait("app.streets.length > 0")
+    page.click("#tab-fleet")
+    page.choose("#fleet-limit", "1")
+    page.choose("#capacity", "500")
+    page.click("#start")
+    page.wait("app.error && !arcfleetPage.app.busy && !arcfleetPage.app.isRunning")
+    assert page.text("#error p").strip()
+    page.complaints()  # The browser, too, tells of the answer 422.
+
+
+def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
+    token = write_token(tmp_path / "token")
+    with served(tmp_path / "data", "--token-file", str(tmp_path / "token")) as server:
+        browser.visit(server.address)
+        browser.keys("input[name=token]", f"{token}{ENTER}")
+        page = Page(browser, server)
+        page.wait("app.maps.length > 0 && arcfleetPage.app.maps[0].state === 'ready'")
+        page.click("#maps .choice")
+        page.wait("app.streets.length > 0")
+        page.start()
+        assert page.routes()
+        assert page.complaints() == []
