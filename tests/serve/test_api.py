@@ -325,6 +325,25 @@ def test_an_excluded_street_makes_a_scene_of_its_own(
     assert "inserted 1 street" in healed["repair"][0]
 
 
+def test_excluded_streets_go_from_an_edited_plan_too(
+    server: Server, scene: Json, solved_job: Json
+) -> None:
+    before = server.routes(solved_job)
+    gone, moved = list(before)[:2]
+    other = next(route for route in before.values() if route != before[moved])
+    done = server.solved(
+        scene["id"],
+        start=solved_job["id"],
+        exclude=[gone],
+        edit={"move": [{"link": moved, "route": other}]},
+        lock=[],
+        seconds=0,
+    )
+    after = server.routes(done)
+    assert gone not in after
+    assert after[moved] == other
+
+
 def test_a_removed_street_is_gone(server: Server, scene: Json, solved_job: Json) -> None:
     link = next(iter(server.routes(solved_job)))
     edit = {"remove": [link], "free": [1]}

@@ -140,6 +140,8 @@ def test_a_token_is_told_once_and_kept_as_its_hash(tmp_path: Path) -> None:
     assert token not in file.read_text()
     assert file.read_text().startswith("$argon2id$")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    other = arcfleet("serve", "--token-file", tmp_path / "other", "--new-token", "--json")
+    assert len(json.loads(other.stdout)["token"]) >= 40
     again = one_sentence(arcfleet("serve", "--token-file", file, "--new-token"))
     assert "is there already" in again
     line = one_sentence(arcfleet("serve", "--new-token"))

@@ -7,8 +7,14 @@ import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, number_up_to, option, positive_number
-from arcfleet.cli.output import note, print_result
+from arcfleet.cli.options import (
+    Command,
+    add_shared,
+    number_up_to,
+    option,
+    positive_number,
+)
+from arcfleet.cli.output import note, print_either
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
@@ -31,6 +37,7 @@ def _options(parser: ArgumentParser) -> None:
     text = "make a token: write its hash into the token file, print it once, and end"
     option(parser, "--new-token", text)
     option(parser, "--open", "open the page in a browser")
+    add_shared(parser, "json")
 
 
 def _serve(options: Namespace) -> int:
@@ -42,7 +49,8 @@ def _serve(options: Namespace) -> int:
     if options.new_token:
         if options.token_file is None:
             raise OptionError("expected --token-file with --new-token, got none")
-        print_result(write_token(options.token_file))
+        token = write_token(options.token_file)
+        print_either(options, {"token": token}, token)
         note(f"this is the token, told once; its hash is in {options.token_file}")
         return 0
 
@@ -52,7 +60,7 @@ def _serve(options: Namespace) -> int:
                 "warning: the token is sent as it is: let others reach this server through "
                 "a proxy with TLS only"
             )
-        print_result(address)
+        print_either(options, {"address": address}, address)
         note(f"serving, data in {options.data}; Ctrl-C ends it")
         if options.open:
             threading.Thread(target=_open, args=[address], daemon=True).start()

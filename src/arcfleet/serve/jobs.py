@@ -108,11 +108,6 @@ class Worker:
         self._pen = threading.Lock()  # for lines to the process, and these two:
         self._stop_asked = self._doomed = False
 
-    @property
-    def pid(self) -> int | None:
-        """Number of the process; None while there is none."""
-        return None if self._process is None else self._process.pid
-
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.kill()

@@ -45,7 +45,7 @@ from arcfleet.instance.formats import FORMATS
 from arcfleet.methods import named_routes
 from arcfleet.report.colours import route_colours
 from arcfleet.serve.store import append_event, last_progress, read_json, write_json
-from arcfleet.solution.drive import check_located, driven_points, route_legs, with_all_paths
+from arcfleet.solution.drive import driven_points, on_globe, route_legs, with_all_paths
 from arcfleet.solution.files import write_solution
 from arcfleet.solution.json_solution import read_json_solution
 from arcfleet.solution.keep import lock
@@ -366,8 +366,7 @@ def store_plan(folder: Path, instance: Instance, plan: Solution, best: Facts) ->
     if faults:
         raise SolutionError(f"expected a plan without faults, got one: {faults[0]}")
     plan = with_all_paths(instance, plan)
-    if instance.coordinates:
-        check_located(instance)
+    if on_globe(instance):
         write_json(folder / "plan.geojson", plan_features(instance, plan))
     write_solution(instance, plan, folder / "plan.json", seconds=best["seconds"])
     write_json(folder / "best.json", best)
@@ -444,6 +443,13 @@ def solve_job(task: Facts, tell: Callable[[Facts], None]) -> Facts:
         return _Search(task, folder, tell).run()
 
 
+def _same_streets(one: Instance, other: Instance) -> bool:
+    """Return whether links and vehicle types have the same positions in both."""
+    return one.fleet == other.fleet and [x.ends(False) for x in one.links] == [
+        x.ends(False) for x in other.links
+    ]
+
+
 class _Search:
     """The search of one job: what it starts from, and what it tells while it runs."""
 
@@ -472,7 +478,7 @@ class _Search:
         if request["start"] is not None:
             old = _instance(task["start_instance"])
             plan = arcfleet.read_solution(self.folder / "start.json", old)
-            other = None if old.links == instance.links else old
+            other = None if _same_streets(old, instance) else old
             edit = request["edit"]
             if edit is None:
                 searched, repaired = prepare_start(
