@@ -4,7 +4,7 @@ import type { App } from "./app";
 import type { Place, VehicleType } from "./api";
 import { button, byId, fill, make } from "./dom";
 import type { Setup } from "./state";
-import { NEW_VEHICLE, usualCapacity } from "./state";
+import { limitsFleet, NEW_VEHICLE, usualCapacity } from "./state";
 import type { Tools } from "./tools";
 
 export function fleetPanel(app: App, tools: Tools): () => void {
@@ -77,6 +77,7 @@ export function fleetPanel(app: App, tools: Tools): () => void {
       (setup.capacity === null ? " If left empty, for about eight routes." : "");
     byId<HTMLInputElement>("shift").placeholder = setup.cost === "time" ? "no limit; such as 8 h" : "no limit; such as 40 km";
     byId("empty-row").hidden = !setup.facilities.length;
+    byId("fleet-limit").parentElement!.hidden = !limitsFleet(setup);
     byId("vehicles-note").hidden = setup.vehicles.length > 0;
     fill(byId("depots"), setup.depots, () =>
       setup.depots.length

@@ -150,12 +150,13 @@ export function sceneRequest(setup: Setup, streets: readonly Street[], name: str
     Object.keys(setup.names).filter((one) => setup.names[one] === wanted);
   const [first, ...further] = setup.depots;
   const operations: Operations = {
-    depots: further,
+    // Vehicle types name their own depots.
+    depots: setup.vehicles.length ? [] : further,
     facilities: setup.facilities,
     empty_at_end: setup.emptyAtEnd,
     shift: asShift(setup.shift),
     vehicles: setup.vehicles,
-    fleet_limit: setup.fleetLimit,
+    fleet_limit: limitsFleet(setup) ? setup.fleetLimit : null,
     fewest_routes: setup.fewestRoutes,
     balance: setup.balance,
     compactness: setup.compactness,
@@ -182,6 +183,11 @@ export function sceneRequest(setup: Setup, streets: readonly Street[], name: str
     operations,
     turns: setup.turns,
   };
+}
+
+/** Return whether the number of routes can be limited: vehicle types have numbers of their own. */
+export function limitsFleet(setup: Setup): boolean {
+  return !setup.vehicles.length && setup.depots.length < 2;
 }
 
 function asShift(text: string): number | string | null {
@@ -216,7 +222,11 @@ export function setupOf(
     cost: request.cost ?? "length",
     oneWay: request.one_way ?? true,
     bothSides: request.both_sides ?? false,
-    depots: [...(request.depot ? [request.depot] : []), ...(operations.depots ?? [])],
+    depots: distinct([
+      ...(request.depot ? [request.depot] : []),
+      ...(operations.depots ?? []),
+      ...(operations.vehicles ?? []).flatMap((one) => (one.depot ? [one.depot] : [])),
+    ]),
     facilities: operations.facilities ?? [],
     emptyAtEnd: operations.empty_at_end ?? true,
     shift: String(operations.shift ?? ""),
@@ -239,6 +249,10 @@ export function setupOf(
     );
   }
   return setup;
+}
+
+function distinct(places: readonly Place[]): Place[] {
+  return [...new Map(places.map((place) => [place.join(), place])).values()];
 }
 
 export const NEW_VEHICLE: VehicleType = {

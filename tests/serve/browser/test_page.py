@@ -10,7 +10,7 @@ from arcfleet.report.colours import route_colours
 from arcfleet.serve.security import write_token
 from tests.report.browser import DARK, Browser
 from tests.serve.browser.page import BACKSPACE, DOWN, ENTER, ESCAPE, RIGHT, UP, Page
-from tests.serve.running import Json, Server, served
+from tests.serve.running import Json, Server, served, until
 
 #: Finger targets (WCAG 2.2, 2.5.5).
 FINGER = 44
@@ -537,7 +537,9 @@ def test_a_token_is_asked_for_once(browser: Browser, tmp_path: Path) -> None:
     token = write_token(tmp_path / "token")
     with served(tmp_path / "data", "--token-file", str(tmp_path / "token")) as server:
         browser.visit(server.address)
-        browser.keys("input[name=token]", f"{token}{ENTER}")
+        browser.keys("input[name=token]", token)
+        browser.run("document.querySelector('form').submit()")
+        until(lambda: bool(browser.run("return document.getElementById('maps') !== null")))
         page = Page(browser, server)
         page.wait("app.maps.length > 0 && arcfleetPage.app.maps[0].state === 'ready'")
         page.click("#maps .choice")
