@@ -177,7 +177,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
-                headers["Referrer-Policy"] = "no-referrer"
+                headers.setdefault("Referrer-Policy", "no-referrer")
                 headers["Cross-Origin-Opener-Policy"] = "same-origin"
                 headers["Cross-Origin-Resource-Policy"] = "same-origin"
                 headers.setdefault("Content-Security-Policy", PAGE_POLICY)
@@ -235,7 +235,7 @@ class Guard:
                 return error_response("timeout", _PAUSED, status=408)
             form = parse_qs(body.decode("ascii", "replace"))
             if not self._tokens.fits(form.get("token", [""])[0].strip()):
-                return HTMLResponse(_LOGIN.replace("<!---->", _WRONG), 401)
+                return _login_page(_WRONG, 401)
             answer = RedirectResponse("/", 303)
             answer.set_cookie(
                 _COOKIE,
@@ -246,7 +246,7 @@ class Guard:
             )
             return answer
         if path == "/login":
-            return HTMLResponse(_LOGIN)
+            return _login_page()
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._tokens.fits(token.strip()):
             return None
@@ -325,6 +325,7 @@ _LOGIN = """<!doctype html>
 <html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>arcfleet</title>
+<link rel="icon" href="data:,">
 <h1>arcfleet</h1>
 <!---->
 <form method="post" action="/login">
@@ -334,3 +335,9 @@ _LOGIN = """<!doctype html>
 </form>
 </html>
 """
+
+
+def _login_page(message: str = "", status: int = 200) -> Response:
+    # Without a referrer a browser sends the form with the origin "null", as a foreign one.
+    headers = {"Referrer-Policy": "same-origin"}
+    return HTMLResponse(_LOGIN.replace("<!---->", message), status, headers)
