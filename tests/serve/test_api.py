@@ -255,6 +255,9 @@ def test_a_scene_without_a_plan_fails_with_a_sentence(
     assert job["error"]["type"] == "unsolvable"
     assert job["result"] is None
     assert server.client.get(f"/v1/jobs/{job['id']}/plan").status_code == 409
+    request = {"scene": found["id"], "start": job["id"]}
+    refused = server.client.post("/v1/jobs", json=request)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (409, "conflict")
 
 
 def test_a_bound_gives_a_gap(server: Server, scene: Json) -> None:

@@ -19,6 +19,7 @@ from arcfleet.serve.store import (
 )
 from arcfleet.serve.worker import error_facts
 from tests.helpers import files_of_at_most, refused
+from tests.serve.running import until
 
 
 @pytest.fixture
@@ -107,6 +108,17 @@ def test_a_full_disk_is_told_in_a_sentence(tmp_path: Path, cause: str) -> None:
     assert facts["type"] == "internal"
     assert facts["message"].startswith("the disk of the server is full")
     assert str(tmp_path) not in facts["message"]
+
+
+def test_a_job_that_cannot_be_run_fails_and_the_next_one_runs(store: Store) -> None:
+    queued(store, "j_1", "j_2")  # without the files that a worker needs
+    board = Board(store, 1, Limits())
+    board.start()
+    until(lambda: store.counts()["failed"] == 2)
+    board.end()
+    found = store.job("j_1")
+    assert found is not None
+    assert found["error"]["type"] == "internal"
 
 
 def test_an_end_is_noted_as_soon_as_the_disk_lets_us(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import webbrowser
 from pathlib import Path
@@ -43,6 +44,11 @@ def _options(parser: ArgumentParser) -> None:
 def _serve(options: Namespace) -> int:
     from arcfleet._checks import needs
 
+    if os.name != "posix":
+        raise OptionError(
+            "expected Linux or macOS, whose limits the server needs, got another system: "
+            "run it in the container that Dockerfile makes"
+        )
     with needs("fastapi, uvicorn or argon2-cffi", "the web app", "serve"):
         from arcfleet.serve.security import write_token
         from arcfleet.serve.server import serve

@@ -7,7 +7,6 @@ import gzip
 import json
 import logging
 import mimetypes
-import shutil
 import sqlite3
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -21,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from arcfleet import __version__
+from arcfleet._files import write_bytes_atomically
 from arcfleet.errors import ArcfleetError
 from arcfleet.methods import find_method
 from arcfleet.serve import models
@@ -180,6 +180,8 @@ def _add_error_handlers(app: FastAPI) -> None:
         return error_response("invalid", str(error))
 
     def of_database(request: Request, error: Exception) -> Response:
+        if isinstance(error, FileNotFoundError):  # purged meanwhile
+            return error_response("not_found", "there is no such thing any more")
         _LOG.error("the tables cannot be written: %s", error)
         message = f"the data folder cannot be written ({error}): free some space, ask again"
         return error_response("internal", message)
@@ -404,21 +406,21 @@ class _Api:
                     f"expected at most {self.limits.queued} waiting jobs, got more: ask "
                     "again when some have ended",
                 )
-            start = None
+            links = {"new_scene": new_id("s"), "start_scene": None}
+            plan = None
             if job.start is not None:
                 start = self.store.job_row(job.start)
                 if start is None:
                     raise RequestError(
                         "not_found", f"there is no job {job.start}: GET /v1/jobs", "start"
                     )
+                # A copy: the earlier job may go on, or be purged.
+                plan = self._plan_file(start).read_bytes()
+                links["start_scene"] = start["scene"]
             folder = self.store.job_folder(id)
             folder.mkdir()
-            links = {"new_scene": new_id("s"), "start_scene": None}
-            if start is not None:
-                # A copy: the earlier job may go on, or be purged.
-                plan = self._plan_file(start)
-                shutil.copyfile(plan, folder / "start.json")
-                links["start_scene"] = start["scene"]
+            if plan is not None:
+                write_bytes_atomically(folder / "start.json", plan)
             write_json(folder / "job.json", links)
             self.store.add_job(id, job.scene, request, key, asked)
             self.board.wake()

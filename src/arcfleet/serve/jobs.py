@@ -39,6 +39,11 @@ _IDLE = 60.0
 _JOB_GRACE = 600.0
 #: Workers for what a user waits for, beside those of the jobs.
 _DESKS = 2
+_MISTAKE = {
+    "type": "internal",
+    "message": "unexpected mistake of the server: tell the developers, see its log",
+    "field": None,
+}
 _LOG = logging.getLogger("arcfleet.serve")
 
 
@@ -143,14 +148,16 @@ class Worker:
             if self._doomed:
                 process.kill()
         deadline = time.monotonic() + seconds
-        while True:
-            message = self._read(process, deadline)
-            self._last_use = time.monotonic()
-            if "end" in message:
-                end: Row = message["end"]
-                return end
-            if tell is not None:
-                tell(message)
+        try:
+            while "end" not in (message := self._read(process, deadline)):
+                if tell is not None:
+                    tell(message)
+        except BaseException:
+            self.kill()  # it is gone, or in the middle of what nobody waits for
+            raise
+        self._last_use = time.monotonic()
+        end: Row = message["end"]
+        return end
 
     def _send(self, process: subprocess.Popen[bytes], message: Row) -> None:
         assert process.stdin is not None
@@ -169,11 +176,9 @@ class Worker:
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
             if not poller.poll(1000 * max(0.0, left)):
-                self.kill()
                 raise TooLateError
             part = os.read(process.stdout.fileno(), 1 << 16)
             if not part:
-                self.kill()
                 raise WorkerLostError
             self._buffer += part
         line, self._buffer = self._buffer.split(b"\n", 1)
@@ -362,6 +367,8 @@ class Board:
             except Exception:
                 _LOG.exception("a job could not be run")
                 self._pause()
+                if row is not None:
+                    self._end(row["id"], {"error": _MISTAKE})
             finally:
                 if row is not None:
                     with self._changed:
