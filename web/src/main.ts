@@ -135,16 +135,27 @@ function showMap(): void {
   const attribution = app.map?.attribution ?? "";
   byId("credit").textContent = attribution;
   showLegend(plan);
-  // Another map: all of it, once its streets are there.
-  const source = plan ? (app.scene?.map ?? app.scene?.id ?? null) : setup.map;
-  const lines: readonly Line[] = plan ? app.links : app.streets;
-  if (source !== fitted && lines.length) {
-    fitted = source;
-    map.fit(boxOf(lines));
-  }
+  fitOnce(plan);
   map.redraw();
 }
-let fitted: string | null = null;
+
+/** What has been brought into sight: a map, and the streets that a plan serves. */
+const fitted: { map: string | null; plan: string | null } = { map: null, plan: null };
+
+/** Show all of another map, or all that another plan serves; after that the user moves the map. */
+function fitOnce(plan: boolean): void {
+  const { scene, setup, links, streets } = app;
+  if (!plan && streets.length && fitted.map !== setup.map) {
+    fitted.map = setup.map;
+    allInSight();
+  } else if (plan && scene && links.length) {
+    const area = scene.request.area ?? null;
+    const key = JSON.stringify([scene.map ?? scene.name, area]);
+    if (fitted.plan === key) return;
+    fitted.plan = key;
+    if (area || !scene.map || fitted.map !== scene.map) allInSight();
+  }
+}
 /** Whether the last thing touched was a key. */
 let byKeys = false;
 
@@ -164,7 +175,8 @@ function showLegend(plan: boolean): void {
 }
 
 function allInSight(): void {
-  map.fit(boxOf(showsPlan() ? app.links : app.streets));
+  const lines: readonly Line[] = showsPlan() ? app.links.filter((link) => link.required) : app.streets;
+  map.fit(boxOf(lines));
 }
 
 /** Choose a link and bring it into sight. */
