@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP = $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 CXX_FILES := $(shell find cpp -name "*.cpp" -o -name "*.h")
 
-.PHONY: core demo demo-neural fuzz test test-lowest lint types selfcheck unit docs bench stub setup clean
+.PHONY: core demo demo-neural serve fuzz test test-lowest lint types selfcheck unit docs bench page stub setup clean
 
 ## demo: set up, then plan a part of Denver: a map, and a sheet and a track for each driver
 demo: core
@@ -23,6 +23,11 @@ demo: core
 demo-neural: setup
 	mkdir -p out
 	$(BIN)/arcfleet compare example:denver --time 5 --seed 1 --out out/denver-best.json
+
+## serve: set up, then start the web app on bundled streets and open its page
+serve: core
+	$(PIP) $$($(BIN)/python -m tools.requirements serve)
+	$(BIN)/arcfleet serve --data out/serve --open $(SERVE)
 
 ## test: set up, then lint, types, the self-check of the C++ core, tests and the site
 test: setup lint types selfcheck unit docs
@@ -52,12 +57,12 @@ unit: setup
 # Packages beneath these are the latest, so their own deprecation warnings are no errors.
 test-lowest:
 	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/python -m tools.requirements --lowest bounds plot maps sheets neural cluster \
+	.venv-lowest/bin/python -m tools.requirements --lowest bounds plot maps sheets neural cluster serve \
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
-	    cmake ninja geopandas hypothesis networkx pypdf pyproj pytest pytest-timeout \
-	    pytest-xdist PyYAML tensorboard xmlschema
+	    cmake ninja geopandas httpx hypothesis networkx pypdf pyproj pytest pytest-timeout \
+	    pytest-xdist PyYAML schemathesis tensorboard xmlschema
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
 	.venv-lowest/bin/pytest -n 2 -q -W default -W ignore::DeprecationWarning \
 	    --ignore tests/docs --ignore tests/streets/test_osmnx_graph.py
@@ -77,6 +82,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.path_scanning_speed
 	$(BIN)/python -m benchmarks.split_speed
 	$(BIN)/python -m benchmarks.street_maps
+
+## page: build the page of the web app from web/ into the package; needs Node.js
+page:
+	cd web && npm ci --no-audit --no-fund && npm run build
 
 ## stub: write the extension's stub anew after its bindings changed
 stub: setup
@@ -98,7 +107,7 @@ core: .venv/core
 # by name: installing the package again would build it again.
 .venv/ready: .venv/core
 	$(PIP) torch
-	$(BIN)/python -m tools.requirements neural cluster docs test > .venv/requirements.txt
+	$(BIN)/python -m tools.requirements neural cluster serve docs test > .venv/requirements.txt
 	$(PIP) -r .venv/requirements.txt
 	touch $@
 

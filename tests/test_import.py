@@ -16,7 +16,7 @@ def last_line_of(code: str) -> str:
 def test_import_is_light() -> None:
     code = (
         "import sys, arcfleet\n"
-        "heavy = ('torch', 'matplotlib', 'scipy', 'rich', 'highspy')\n"
+        "heavy = ('torch', 'matplotlib', 'scipy', 'rich', 'highspy', 'fastapi')\n"
         "print([m for m in heavy if m in sys.modules])"
     )
     assert last_line_of(code) == "[]"

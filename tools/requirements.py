@@ -14,8 +14,20 @@ def requirements(extras: list[str], *, lowest: bool = False) -> list[str]:
     project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
     found = list(project["dependencies"])
     for extra in extras:
-        found += project["optional-dependencies"][extra]
+        found += of_extra(project["optional-dependencies"], extra)
     return [text.replace(">=", "==") for text in found] if lowest else found
+
+
+def of_extra(listed: dict[str, list[str]], extra: str) -> list[str]:
+    """Return the requirements of an extra, with those of extras that it is made of."""
+    found = []
+    for text in listed[extra]:
+        if text.startswith("arcfleet["):
+            names = text.removeprefix("arcfleet[").removesuffix("]").split(",")
+            found += [one for name in names for one in of_extra(listed, name)]
+        else:
+            found.append(text)
+    return found
 
 
 if __name__ == "__main__":

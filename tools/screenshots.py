@@ -1,4 +1,4 @@
-"""Make the pictures of the HTML map anew: `python -m tools.screenshots [NAME ...]`.
+"""Make the pictures of maps and of the web app: `python -m tools.screenshots [NAME ...]`.
 
 Needs Chromium with chromedriver, and the street maps in the folder that ARCFLEET_SHARED
 names. Pictures go to `docs/images`. Look at each before you commit it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,17 @@ from PIL import Image
 import arcfleet
 from arcfleet.bench.machine import shared_folder
 from arcfleet.cli.main import main as run_arcfleet
-from tests.report.browser import Browser
+from tests.report.browser import Browser, at, mouse
+from tests.serve.browser.page import PRESS, RELEASE, Page
+from tests.serve.running import served, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 LARGEST = 250_000
 _DESKTOP = {"width": 1200, "height": 760, "deviceScaleFactor": 1, "mobile": False}
+_TABLET = {"width": 768, "height": 1024, "deviceScaleFactor": 1, "mobile": True}
 _PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 _PAPER = {"width": 750, "height": 670, "deviceScaleFactor": 1.2, "mobile": False}
 _YARDS = """
@@ -57,8 +61,8 @@ def main() -> None:
         browser = Browser(Path(folder) / "profile")
         try:
             for name in chosen:
-                PICTURES[name](browser, Path(folder))
-                _save(name, browser.screenshot())
+                made = PICTURES[name](browser, Path(folder))
+                _save(name, made or browser.screenshot())
                 browser.devtools("Emulation.clearDeviceMetricsOverride")
                 browser.devtools("Emulation.setEmulatedMedia", media="")
         finally:
@@ -179,13 +183,105 @@ def _diff(browser: Browser, folder: Path) -> None:
     _open(browser, page, _DESKTOP)
 
 
-PICTURES: dict[str, Callable[[Browser, Path], None]] = {
+# --- The web app --------------------------------------------------------------------------
+
+
+@contextmanager
+def _web_app(
+    browser: Browser, folder: Path, screen: Mapping[str, object]
+) -> Iterator[tuple[Page, str]]:
+    """Open the web app with a plan of Denver; yields the page and the job."""
+    browser.devtools("Emulation.setDeviceMetricsOverride", **screen)
+    with served(folder / "serve") as server:
+        until(lambda: server.get("/maps/m_denver")["state"] == "ready")
+        scene = server.post("/scenes", {"map": "m_denver", "capacity": 12_000})
+        job = server.solved(scene["id"], iterations=200_000, seed=1)["id"]
+        page = Page(browser, server)
+        page.open(f"#job={job}")
+        page.wait_for_plan()
+        yield page, job
+
+
+def _web_app_plan(browser: Browser, folder: Path) -> bytes:
+    with _web_app(browser, folder, _DESKTOP):
+        return browser.screenshot()
+
+
+def _web_app_streets(browser: Browser, folder: Path) -> bytes:
+    with _web_app(browser, folder, _DESKTOP) as (page, _):
+        page.open("#map=m_denver")
+        page.wait("app.streets.length > 0")
+        page.click("[data-tool=area]")
+        corners = [(0.3, 0.93), (0.4, 0.42), (0.75, 0.52), (0.84, 0.95)]
+        for x, y in [*corners, corners[0]]:
+            page.press_at(page.on_map(x, y))
+        page.click("#kinds [data-key=primary]")
+        page.click("#kinds [data-key=secondary]")
+        browser.run("document.getElementById('panels').scrollTo(0, 0)")
+        browser.frames()
+        return browser.screenshot()
+
+
+def _web_app_drag(browser: Browser, folder: Path) -> bytes:
+    with _web_app(browser, folder, _DESKTOP) as (page, _):
+        page.browser.run("arcfleetPage.map.leaflet.setZoom(15.5, { animate: false })")
+        page.browser.frames()
+        box = page.browser.run(
+            "const box = document.getElementById('map').getBoundingClientRect();"
+            "return [box.left + 250, box.top + 250, box.right - 250, box.bottom - 250]"
+        )
+        routes = page.routes()
+        seen = {
+            link: (x, y)
+            for link in routes
+            for x, y in [page.on_street(link)]
+            if box[0] < x < box[2] and box[1] < y < box[3]
+        }
+        link, target = next(
+            (one, other)
+            for one in seen
+            for other in seen
+            if routes[one] != routes[other]
+            and abs(seen[one][0] - seen[other][0]) + abs(seen[one][1] - seen[other][1])
+            > 150
+        )
+        page.press_at(seen[link])
+        browser.act(mouse(at(*seen[link]), PRESS, at(*seen[target], duration=50)))
+        picture = browser.screenshot()
+        browser.act(mouse(RELEASE))
+        return picture
+
+
+def _web_app_compare(browser: Browser, folder: Path) -> bytes:
+    with _web_app(browser, folder, _TABLET) as (page, job):
+        champa = [
+            link["id"]
+            for link in page.get("app.links.map(({ id, name }) => ({ id, name }))")
+            if link["name"] == "Champa Street"
+        ]
+        today = page.server.solved(
+            page.get("app.scene.id"), start=job, exclude=champa, keep=20, iterations=200_000
+        )
+        page.open(f"#job={today['id']}")
+        page.wait_for_plan()
+        page.click("#tab-compare")
+        page.wait("app.jobs.length > 0")
+        page.choose("#compare-with", job)
+        page.wait("app.changes")
+        return browser.screenshot()
+
+
+PICTURES: dict[str, Callable[[Browser, Path], bytes | None]] = {
     "denver-map": _overview,
     "map-desktop": _desktop,
     "map-search": _search,
     "map-phone": _phone,
     "map-print": _print,
     "map-diff": _diff,
+    "web-app": _web_app_plan,
+    "web-app-streets": _web_app_streets,
+    "web-app-drag": _web_app_drag,
+    "web-app-compare": _web_app_compare,
 }
 
 if __name__ == "__main__":

@@ -490,7 +490,7 @@ def solve(
         raise too_short(instance, limit or 0.0, error.needed + reserve) from None
     solution = result.solution
     if given is not None:
-        solution = renumber(solution, given, _named_routes(instance))
+        solution = renumber(solution, given, named_routes(instance))
     return dataclasses.replace(result, solution=solution, notes=(*notes, *result.notes))
 
 
@@ -530,7 +530,7 @@ def require_time_to_load(
         )
 
 
-def _named_routes(instance: Instance) -> set[int]:
+def named_routes(instance: Instance) -> set[int]:
     """Return the numbers of routes that mean something to the instance."""
     named = {one.route for one in instance.pins} | {one.route for one in instance.locks}
     if instance.change_price:

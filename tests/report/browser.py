@@ -85,7 +85,11 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Open a file and wait until its first frames are drawn."""
-        self._call("POST", "/url", {"url": page.as_uri()})
+        self.visit(page.as_uri())
+
+    def visit(self, url: str) -> None:
+        """Open an address and wait until its first frames are drawn."""
+        self._call("POST", "/url", {"url": url})
         self.frames()
 
     def run(self, script: str, *arguments: object) -> Any:

@@ -208,3 +208,15 @@ def test_grown_polygons(tmp_path: Path) -> None:
 def test_a_box_grows_to_the_ends_of_the_earth_at_most() -> None:
     box = Box(west=-179.99, south=80.0, east=179.99, north=89.999).grown(50_000)
     assert (box.west, box.east, box.north) == (-180.0, 180.0, 90.0)
+
+
+def test_polygons_may_be_drawn_in_memory() -> None:
+    area = Polygons.of(
+        features(POLYGON, {"type": "MultiPolygon", "coordinates": [[FAR_SQUARE]]})
+    )
+    points = [(0.5, 0.5), (2.0, 2.0), (9.5, 9.5), (5.0, 5.0)]
+    assert area.holds(points).tolist() == [True, False, True, False]
+    assert area.describe() == "the drawn polygon"
+    assert area.grown(200_000.0).holds([(5.0, 5.0)]).all()
+    with refused(FileError, "area: expected a GeoJSON Polygon or MultiPolygon, found none"):
+        Polygons.of("polygon.geojson")

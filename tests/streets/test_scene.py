@@ -763,3 +763,56 @@ def test_a_line_is_cut_by_length(points: list[tuple[float, float]], parts: int) 
 def test_a_line_of_no_length() -> None:
     place = (7.0, 50.0)
     assert cut_line([place, place], 3) == [(place, place)] * 3
+
+
+# --- Streets by their positions -----------------------------------------------------------
+
+
+def test_streets_may_be_chosen_by_their_positions() -> None:
+    whole = grid()
+    chosen: Any = (4, np.int64(0), 9)
+    scene = cut_scene(whole, replace(WHOLE, serve_streets=chosen))
+    served = [
+        street
+        for street, link in zip(scene.link_streets, scene.instance.links, strict=True)
+        if link.required
+    ]
+    assert served == [0, 4, 9]
+    assert all(
+        scene.instance.links[position].name == whole.streets[street].name
+        for position, street in enumerate(scene.link_streets)
+    )
+    assert scene.driven_only == {}
+
+
+def test_streets_may_be_excluded_by_their_positions() -> None:
+    scene = cut_scene(grid(), replace(WHOLE, exclude_streets=(0, 3)))
+    assert len(scene.instance.required) == len(grid().streets) - 2
+    assert scene.excluded.streets == 2
+    only = replace(WHOLE, serve_streets=(1, 2), exclude_streets=(2, 5))
+    assert len(cut_scene(grid(), only).instance.required) == 1
+
+
+def test_a_part_of_a_street_knows_its_street() -> None:
+    scene = cut_scene(grid(), replace(WHOLE, capacity=60, serve_streets=(7,)))
+    parts = [n for n, street in enumerate(scene.link_streets) if street == 7]
+    assert [scene.instance.links[n].required for n in parts] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"serve_streets": (31,)}, "expected serve_streets from 0 to 30, the streets"),
+        ({"serve_streets": (-1,)}, "expected serve_streets from 0 to 30, the streets"),
+        ({"exclude_streets": (99,)}, "expected exclude_streets from 0 to 30"),
+        ({"serve_streets": ()}, "expected a street to serve"),
+    ],
+)
+def test_positions_without_a_street_are_refused(rules: Any, message: str) -> None:
+    with refused(MapError, message):
+        cut_scene(grid(), replace(WHOLE, **rules))
+
+
+def test_positions_replace_kinds_and_names() -> None:
+    with refused(OptionError, "expected serve_streets without kinds, names or a file"):
+        replace(WHOLE, serve_streets=(1,), serve_kinds=("primary",))

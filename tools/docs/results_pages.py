@@ -15,6 +15,7 @@ from benchmarks.bounds import BOUND_LINES
 from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
 from benchmarks.mcarptif import MCARPTIF_RUNS
 from benchmarks.next_day import NEXT_DAYS
+from benchmarks.serve_chaos import SERVE_RUNS
 from benchmarks.shape import SHAPED_PLANS
 from benchmarks.time_limits import LIMITED_RUNS
 
@@ -36,6 +37,7 @@ SOURCES = {
     "results/drivable.md": ("drivable",),
     "results/operations.md": ("mcarptif", "shape", "next-day"),
     "results/limits.md": ("limits",),
+    "results/web-app.md": ("serve",),
     "results/bounds.md": ("bounds",),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
@@ -64,6 +66,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/drivable.md": drivable(results),
         "results/operations.md": operations(results, figures),
         "results/limits.md": limits(results),
+        "results/web-app.md": web_app(results),
         "results/bounds.md": bounds(results),
     }
 
@@ -314,6 +317,21 @@ def limits(results: Path) -> str:
         "How long `arcfleet solve --time` takes, from the start of the process to its end. "
         "[What it holds for](../guide/first-plan.md#what-a-time-limit-holds-for) says what "
         "is promised.",
+        *_tables(made.sections),
+        *("", made.caption, "", "```text", *made.details, "```"),
+    ]
+    return _joined(lines)
+
+
+def web_app(results: Path) -> str:
+    """Return the page of what the web app withstands."""
+    made = drivable_report(SERVE_RUNS, read_lines(SERVE_RUNS, results / "serve"))
+    lines = [
+        "# The web app under stress",
+        "",
+        "What `arcfleet serve` does when its processes are killed, when many watch, and "
+        "when many jobs wait. [The HTTP API](../reference/http-api.md) says what is "
+        "promised.",
         *_tables(made.sections),
         *("", made.caption, "", "```text", *made.details, "```"),
     ]

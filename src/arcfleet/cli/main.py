@@ -27,6 +27,7 @@ from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
 from arcfleet.cli.output import note
 from arcfleet.cli.paper import PAPER
 from arcfleet.cli.scene import SCENE
+from arcfleet.cli.serve import SERVE
 from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
 from arcfleet.cli.solve_many import MERGE, SOLVE_MANY
 from arcfleet.cli.time_limit import process_start
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 #: Every command, in the groups of `arcfleet --help`.
 GROUPS: dict[str, tuple[Command, ...]] = {
     "plan routes": (SOLVE, SOLVE_MANY, EDIT, DIFF, COMPARE, SHOW, CHECK, BOUND, METHODS),
+    "plan in the browser": (SERVE,),
     "maps and data": (MAP, SCENE, INFO, CONVERT, DATASET),
     "the learned solver": (TRAIN, MODEL),
     "measuring": (BENCH,),

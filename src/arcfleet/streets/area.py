@@ -188,23 +188,45 @@ class Polygons(_Shape):
     """
 
     def __init__(self, path: Path | str) -> None:
-        with needs("shapely", "an area of polygons", "maps", ", or use a box or a circle"):
-            import shapely
-        shapes = list(_layered(path) if has_layers(path) else _from_geojson(path))
-        for shape in shapes:
-            if not shape.is_valid:
-                raise FileError(
-                    path,
-                    "expected polygons that do not cross themselves, "
-                    f"found {shapely.is_valid_reason(shape)}; draw the border anew",
-                )
-        super().__init__(shapely.union_all(shapes), f"the polygon of {path}")
+        _require_shapely()
+        if has_layers(path):
+            shapes = list(_layered(path))
+        else:
+            shapes = list(_from_geojson(path, read_document(path)))
+        super().__init__(_union(path, shapes), f"the polygon of {path}")
+
+    @classmethod
+    def of(cls, document: object) -> Polygons:
+        """Return what lies in the polygons of GeoJSON in memory: dicts and lists."""
+        _require_shapely()
+        area = cls.__new__(cls)
+        shapes = list(_from_geojson("area", document))
+        _Shape.__init__(area, _union("area", shapes), "the drawn polygon")
+        return area
 
 
-def _from_geojson(path: Path | str) -> Iterator[Geometry]:
+def _require_shapely() -> None:
+    with needs("shapely", "an area of polygons", "maps", ", or use a box or a circle"):
+        import shapely  # noqa: F401
+
+
+def _union(path: Path | str, shapes: Sequence[Geometry]) -> Geometry:
     import shapely
 
-    for polygon in _polygons_of(path, read_document(path)):
+    for shape in shapes:
+        if not shape.is_valid:
+            raise FileError(
+                path,
+                "expected polygons that do not cross themselves, "
+                f"found {shapely.is_valid_reason(shape)}; draw the border anew",
+            )
+    return shapely.union_all(shapes)
+
+
+def _from_geojson(path: Path | str, document: object) -> Iterator[Geometry]:
+    import shapely
+
+    for polygon in _polygons_of(path, document):
         rings = _array(path, polygon, "the rings of a polygon")
         border, *holes = (_ring(path, ring) for ring in rings)
         yield shapely.Polygon(border, holes)

@@ -84,7 +84,9 @@ def choose_streets(
     joined: dict[int, int] = {}
     without_row = [False] * len(asked)
     if rules.demand_file is not None:
-        chosen = bool(rules.serve_kinds or rules.serve_names or rules.serve_file)
+        chosen = rules.serve_streets is not None or bool(
+            rules.serve_kinds or rules.serve_names or rules.serve_file
+        )
         barred = [
             "excluded" if gone else (_unasked(street) if chosen and not held else "")
             for street, gone, held in zip(
@@ -214,13 +216,14 @@ def _excluded(
     kinds = _found("kind", rules.exclude_kinds, map(kind_of, present), where)
     names = _found("name", rules.exclude_names, (s.name for s in present), where)
     rows: Mapping[int, int] = {}
-    if not (kinds or names or rules.exclude_file is not None):
+    positions = _positions("exclude_streets", rules.exclude_streets, street_map)
+    if not (kinds or names or positions or rules.exclude_file is not None):
         return [False] * len(streets)
     if rules.exclude_file is not None:
         free, unasked = [""] * len(streets), [False] * len(streets)
         joins.append(_join(street_map, rules, "exclude", free, unasked))
         rows = joins[-1].demands
-    return _fitting(streets, kinds, names, rows)
+    return _fitting(streets, kinds, names, positions.union(rows))
 
 
 def _asked(
@@ -246,6 +249,10 @@ def _asked(
         joins.append(_join(street_map, rules, "serve", barred, [False] * len(streets)))
         rows = joins[-1].demands
     names = set[str]()
+    if rules.serve_streets is not None:
+        positions = _positions("serve_streets", rules.serve_streets, street_map)
+        anywhere = _fitting(streets, (), (), positions)
+        return [held and x for held, x in zip(inside, anywhere, strict=True)], anywhere
     if not (rules.serve_kinds or rules.serve_names or rows):
         kinds = usual
         if not default and rules.demand_file is None:
@@ -264,6 +271,18 @@ def _asked(
     anywhere = _fitting(streets, kinds, names, rows)
     asked = [held and one for held, one in zip(inside, anywhere, strict=True)]
     return asked, anywhere
+
+
+def _positions(rule: str, positions: Iterable[int], street_map: StreetMap) -> set[int]:
+    """Return positions of streets as a set; raise MapError where there is no street."""
+    last = len(street_map.streets) - 1
+    for position in positions:
+        if not 0 <= position <= last:
+            raise MapError(
+                f"expected {rule} from 0 to {last}, the streets of map "
+                f"{street_map.name!r}, got {position}"
+            )
+    return set(positions)
 
 
 def _fitting(

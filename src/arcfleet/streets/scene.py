@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from arcfleet._checks import check_number, check_whole_number, name_hint
+from arcfleet._checks import check_number, check_whole_number, name_hint, whole
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.change import not_required
 from arcfleet.instance.diagnose import Problem, diagnose
@@ -118,8 +118,12 @@ class SceneRules:
         `UNKNOWN_KIND` streets without a kind. Case and accents do not matter.
     serve_file
         Table of streets that are served, as those of `serve_names` are.
-    exclude_kinds, exclude_names, exclude_file
-        A street is not served if its kind, its name or a row of the table says so.
+    serve_streets
+        Positions in the map of the streets that are served: these alone. None leaves it to
+        the rules above.
+    exclude_kinds, exclude_names, exclude_file, exclude_streets
+        A street is not served if its kind, its name, a row of the table or its position in
+        the map says so.
     demand
         "length" for the metres of the street, rounded and at least 1; a whole number for
         the same on every street; two of them for a random one between, both included.
@@ -178,9 +182,11 @@ class SceneRules:
     serve_kinds: tuple[str, ...] = ()
     serve_names: tuple[str, ...] = ()
     serve_file: TableSource = None
+    serve_streets: tuple[int, ...] | None = None
     exclude_kinds: tuple[str, ...] = ()
     exclude_names: tuple[str, ...] = ()
     exclude_file: TableSource = None
+    exclude_streets: tuple[int, ...] = ()
     demand: Demand | None = None
     demand_file: TableSource = None
     demand_join: Join | None = None
@@ -216,6 +222,7 @@ class SceneRules:
                 )
         self._check_driving()
         self._check_tables()
+        self._check_positions()
         if not isinstance(self.turns, TurnPolicy):
             raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         if not isinstance(self.operations, SceneOperations):
@@ -260,6 +267,19 @@ class SceneRules:
                     f"expected a demand file with {rule}, got none: give demand_file "
                     "(--demand-file)"
                 )
+
+    def _check_positions(self) -> None:
+        for rule in ("serve_streets", "exclude_streets"):
+            given = getattr(self, rule)
+            if given is not None:
+                object.__setattr__(self, rule, tuple(map(whole, given)))
+        if self.serve_streets is not None and (
+            self.serve_kinds or self.serve_names or self.serve_file is not None
+        ):
+            raise OptionError(
+                "expected serve_streets without kinds, names or a file of streets to "
+                "serve, got both: leave one out"
+            )
 
     def _check_driving(self) -> None:
         if self.margin is not None:
@@ -312,6 +332,7 @@ class Scene:
     # The streets that are driven on, served or not; all are two-way where one-way rules
     # are ignored.
     street_map: StreetMap
+    link_streets: tuple[int, ...]  # position in the whole map of the street of each link
     to_serve: StreetCount  # streets of the area that are to be served, `unserved` included
     unserved: tuple[Unserved, ...]  # those of them that are not in the instance
     # Streets of the area that are driven on only, because of their kind.
@@ -560,6 +581,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         instance=instance,
         rules=rules,
         street_map=part,
+        link_streets=tuple(owners),
         to_serve=StreetCount.of(
             s for s, wanted in zip(streets, asked, strict=True) if wanted
         ),
@@ -669,6 +691,7 @@ def _driven_only(
 ) -> dict[str, StreetCount]:
     """Count the streets that are not served for their kind, unless kinds were asked for."""
     by_file = rules.serve_file is not None or rules.demand_file is not None
+    by_file = by_file or rules.serve_streets is not None
     if rules.serve_names or rules.serve_kinds or by_file:
         return {}
     by_kind: dict[str, list[Street]] = {}
