@@ -69,11 +69,19 @@ def test_a_map_that_is_none_fails_with_a_sentence(server: Server) -> None:
     found = server.upload("photo.osm.pbf", b"\x89PNG nothing to see here")
     assert found["state"] == "failed"
     assert found["error"]["type"] == "invalid"
-    assert found["error"]["message"].startswith("expected an OpenStreetMap extract")
+    message = found["error"]["message"]
+    assert message.startswith("photo.osm.pbf: expected an OpenStreetMap extract")
     refused = server.client.get(f"/v1/maps/{found['id']}/streets")
     assert refused.status_code == 409
     assert server.client.delete(f"/v1/maps/{found['id']}").status_code == 204
     assert server.client.get(f"/v1/maps/{found['id']}").status_code == 404
+
+
+def test_an_error_names_the_uploaded_file_and_the_line(server: Server) -> None:
+    found = server.upload("my town.geojson", b'{"type":\n"Feature')
+    message = found["error"]["message"]
+    assert message.startswith("my town.geojson: line 2: expected GeoJSON")
+    assert found["name"] == "my town"
 
 
 def test_a_map_in_use_stays(server: Server, scene: Json) -> None:

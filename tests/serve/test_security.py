@@ -2,12 +2,14 @@
 
 import bz2
 import gzip
+import io
 import json
 import re
 import signal
 import socket
 import stat
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -281,6 +283,28 @@ def test_damaged_uploads_fail_with_a_sentence(server: Server, data: bytes) -> No
 
 
 # --- Nothing in a request opens a file ----------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_upload_leads_to_another_file(
+    server: Server, tmp_path: Path, packed: bool
+) -> None:
+    secret = tmp_path / "secret.geojson"
+    secret.write_bytes(town(2))
+    data = (
+        "<OGRVRTDataSource><!-- <kml --><OGRVRTLayer name='secret'><SrcDataSource>"
+        f"{secret}</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>"
+    ).encode()
+    if packed:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("doc.kml", data)
+        data = stream.getvalue()
+    found = server.upload("town.kml", data)
+    assert found["state"] == "failed"
+    message = found["error"]["message"]
+    assert message.startswith("town.kml: expected an OpenStreetMap extract")
+    assert str(server.folder) not in message
 
 
 def test_no_rule_of_a_request_names_a_file(server: Server, tmp_path: Path) -> None:

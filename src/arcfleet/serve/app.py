@@ -684,11 +684,8 @@ def _digest_of(file: Path) -> bytes:
 
 
 def _plain_name(name: str) -> str:
-    """Return the name of an uploaded file as that of a map: one line, no suffixes."""
-    shown = "".join(c if c.isprintable() else "?" for c in name).strip()
-    for suffix in (".gz", ".bz2", ".pbf", ".osm", ".geojson", ".json", ".xml"):
-        shown = shown.removesuffix(suffix)
-    return shown or "map"
+    """Return the name of an uploaded file in one line."""
+    return "".join(c if c.isprintable() else "?" for c in name).strip()
 
 
 def _lines_from(log: Path, offset: int) -> tuple[list[bytes], int]:

@@ -459,6 +459,7 @@ class Board:
         folder = self.store.map_folder(id)
         folder.mkdir(exist_ok=True)
         task = self.map_source(id) | {"task": "map", "folder": str(folder)}
+        task["file"] = self.store.upload_name(id)
         try:
             end = self.desk.do(task, self.limits.read_seconds)
         except BusyError:

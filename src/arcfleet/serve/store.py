@@ -49,6 +49,8 @@ create table keys(key text primary key, digest text not null, id text not null);
 ENDED = ("done", "failed", "cancelled")
 #: Of the log of a job that is read to find its last line of progress.
 _TAIL = 1 << 16
+#: What the name of a map lacks of that of its file.
+_SUFFIXES = (".gz", ".bz2", ".pbf", ".osm", ".geojson", ".json", ".xml")
 #: Requests with different keys seldom wait for each other.
 _KEY_LOCKS = 64
 
@@ -203,7 +205,7 @@ class Store:
     def add_map(
         self, id: str, name: str, key: str | None = None, digest: str = "", **more: Any
     ) -> None:
-        """Add a map that is yet to be read."""
+        """Add a map that is yet to be read; `name` is that of its file."""
         row = {"id": id, "name": name, "state": "reading", "created": now(), "bundled": 0}
         self._insert("maps", row | more, key, digest)
 
@@ -211,6 +213,11 @@ class Store:
         """Return a map; None if there is none."""
         row = self._row("select * from maps where id = ?", id)
         return None if row is None else _map_view(row)
+
+    def upload_name(self, id: str) -> str:
+        """Return the name of the file of a map, as its user gave it."""
+        row = self._row("select name from maps where id = ?", id)
+        return "" if row is None else str(row["name"])
 
     def maps(self) -> list[Row]:
         """Return all maps, in the order they came."""
@@ -501,4 +508,7 @@ def _map_view(row: Row) -> Row:
         "attribution": "",
     }
     named = {name: row[name] for name in ("id", "name", "state", "created")}
+    for suffix in _SUFFIXES:
+        named["name"] = named["name"].removesuffix(suffix)
+    named["name"] = named["name"] or "map"
     return named | facts | {"error": _load(row["error"]), "bundled": bool(row["bundled"])}
