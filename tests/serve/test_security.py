@@ -1,6 +1,7 @@
 """Who may ask, and what nobody may."""
 
 import bz2
+import errno
 import gzip
 import io
 import json
@@ -20,6 +21,7 @@ import pytest
 import uvicorn
 from argon2 import PasswordHasher
 
+from arcfleet.errors import FileError
 from arcfleet.serve.app import create_app
 from arcfleet.serve.jobs import Board, Limits
 from arcfleet.serve.security import Tokens, write_token
@@ -280,6 +282,47 @@ def test_damaged_uploads_fail_with_a_sentence(server: Server, data: bytes) -> No
     assert found["error"]["type"] == "invalid"
     assert str(server.folder) not in found["error"]["message"]
     assert not list(server.folder.rglob("passwd"))
+
+
+@pytest.mark.parametrize("raised", ["system", "file"])
+def test_a_full_disk_is_no_fault_of_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        scene = client.post("/v1/scenes", json={"instance": "example:denver"}).json()
+
+        def full(path: Path, value: object) -> None:
+            error = OSError(errno.ENOSPC, "No space left on device", str(path))
+            if raised == "system":
+                raise error
+            raise FileError(path, "cannot be written (No space left on device)") from error
+
+        monkeypatch.setattr("arcfleet.serve.app.write_json", full)
+        answer = client.post("/v1/jobs", json={"scene": scene["id"]})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (500, "internal")
+        message = answer.json()["error"]["message"]
+        assert "No space left on device" in message
+        assert "free some space" in message
+        assert str(tmp_path) not in message
+        assert list((tmp_path / "data" / "jobs").iterdir()) == []
+
+
+def test_those_who_watch_see_the_end_that_a_full_disk_kept_out_of_the_log(
+    tmp_path: Path,
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        scene = client.post("/v1/scenes", json={"instance": "example:denver"}).json()
+        body = {"scene": scene["id"], "iterations": 5}
+        path = f"/v1/jobs/{client.post('/v1/jobs', json=body).json()['id']}"
+        until(lambda: client.get(path).json()["ended"] is not None)
+        log = tmp_path / "data" / "jobs" / path.rpartition("/")[2] / "events.jsonl"
+        until(lambda: b'["end",' in log.read_bytes())
+        whole = client.get(f"{path}/events").text
+        kept = log.read_bytes().partition(b'["end",')[0]
+        log.write_bytes(kept + b'["end",{"id":')
+        assert client.get(f"{path}/events").text == whole
+        last = {"Last-Event-ID": str(kept.count(b"\n") + 1)}
+        assert "event: end" not in client.get(f"{path}/events", headers=last).text
 
 
 # --- Nothing in a request opens a file ----------------------------------------------------

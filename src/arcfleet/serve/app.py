@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from arcfleet import __version__
 from arcfleet._files import write_bytes_atomically
-from arcfleet.errors import ArcfleetError
+from arcfleet.errors import ArcfleetError, FileError
 from arcfleet.methods import find_method
 from arcfleet.serve import models
 from arcfleet.serve.jobs import (
@@ -33,7 +33,9 @@ from arcfleet.serve.jobs import (
 )
 from arcfleet.serve.security import PLAN_POLICY, Guard, Tokens, error_response
 from arcfleet.serve.store import (
+    ENDED,
     KeyUsedError,
+    MapGoneError,
     digest,
     events_of,
     new_id,
@@ -177,13 +179,18 @@ def _add_error_handlers(app: FastAPI) -> None:
         return answer
 
     def of_arcfleet(request: Request, error: Exception) -> Response:
+        if isinstance(error, FileError):  # of ours: those of requests have no files
+            return of_disk(request, error.__cause__ or error)
         return error_response("invalid", str(error))
 
-    def of_database(request: Request, error: Exception) -> Response:
+    def of_disk(request: Request, error: BaseException) -> Response:
         if isinstance(error, FileNotFoundError):  # purged meanwhile
             return error_response("not_found", "there is no such thing any more")
-        _LOG.error("the tables cannot be written: %s", error)
-        message = f"the data folder cannot be written ({error}): free some space, ask again"
+        _LOG.error("the data folder cannot be used: %s", error)
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        if isinstance(error, sqlite3.OperationalError):
+            reason = str(error)
+        message = f"the data folder cannot be used ({reason}): free some space, ask again"
         return error_response("internal", message)
 
     def of_any(request: Request, error: Exception) -> Response:
@@ -194,8 +201,8 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(ArcfleetError, of_arcfleet)
-    app.add_exception_handler(sqlite3.OperationalError, of_database)
-    app.add_exception_handler(OSError, of_database)
+    app.add_exception_handler(sqlite3.OperationalError, of_disk)
+    app.add_exception_handler(OSError, of_disk)
     app.add_exception_handler(Exception, of_any)
 
 
@@ -321,7 +328,7 @@ class _Api:
             self.store.add_map(id, _plain_name(name), key, asked)
             self.board.wake()
 
-        return self._made("m", key, asked, make, self.store.map, 202)
+        return self._made("m", key, asked, make, 202)
 
     def map(self, id: str) -> Response:
         """Return a map."""
@@ -362,18 +369,18 @@ class _Api:
                         "conflict", "the map is not read: ask when it is ready", "map"
                     )
                 task |= self.board.map_source(scene.map)
-            folder = self.store.scene_folder(id)
+            facts = self._at_desk(task | {"folder": str(self.store.scene_folder(id))})
+            told = request
+            if isinstance(scene.instance, dict):
+                told = {**request, "instance": {}}  # it has an address of its own
             try:
-                facts = self._at_desk(task | {"folder": str(folder)})
-                told = request
-                if isinstance(scene.instance, dict):
-                    told = {**request, "instance": {}}  # it has an address of its own
                 self.store.add_scene(id, scene.map, facts, told, key, asked)
-            except BaseException:
-                remove(folder)
-                raise
+            except MapGoneError:
+                raise RequestError(
+                    "not_found", "there is no such map any more", "map"
+                ) from None
 
-        return self._made("s", key, asked, make, self.store.scene, 201)
+        return self._made("s", key, asked, make, 201)
 
     def scene(self, id: str) -> Response:
         """Return a scene."""
@@ -425,7 +432,7 @@ class _Api:
             self.store.add_job(id, job.scene, request, key, asked)
             self.board.wake()
 
-        return self._made("j", key, asked, make, self.store.job, 202)
+        return self._made("j", key, asked, make, 202)
 
     def add_plan(self, plan: models.PlanRequest, key: Key = None) -> Response:
         """Take a plan that was made elsewhere, as a job that is done at once."""
@@ -436,21 +443,17 @@ class _Api:
             self._require_scene(plan.scene)
             folder = self.store.job_folder(id)
             folder.mkdir()
-            try:
-                task = {
-                    "task": "plan",
-                    "plan": plan.plan,
-                    "folder": str(folder),
-                    "instance": str(self.store.scene_folder(plan.scene) / "instance.json"),
-                }
-                end = self._at_desk(task)
-                job = models.JobRequest(scene=plan.scene).model_dump(mode="json")
-                self.store.add_done_job(id, plan.scene, job, end, key, asked)
-            except BaseException:
-                remove(folder)
-                raise
+            task = {
+                "task": "plan",
+                "plan": plan.plan,
+                "folder": str(folder),
+                "instance": str(self.store.scene_folder(plan.scene) / "instance.json"),
+            }
+            end = self._at_desk(task)
+            job = models.JobRequest(scene=plan.scene).model_dump(mode="json")
+            self.store.add_done_job(id, plan.scene, job, end, key, asked)
 
-        return self._made("j", key, asked, make, self.store.job, 202)
+        return self._made("j", key, asked, make, 202)
 
     def jobs(
         self,
@@ -510,7 +513,7 @@ class _Api:
         try:
             yield "retry: 1000\n\n"
             log = self.store.job_folder(id) / "events.jsonl"
-            number, offset, quiet = 0, 0, 0.0
+            number, offset, quiet, ended = 0, 0, 0.0, False
             while not self.board.ending.is_set():
                 lines, offset = await run_in_threadpool(_lines_from, log, offset)
                 for line in lines:
@@ -522,8 +525,15 @@ class _Api:
                             quiet = 0.0
                         if event == "end":
                             return
-                if not log.exists():
+                job = await run_in_threadpool(self.store.job_row, id)
+                if job is None:
                     return
+                if job["state"] in ENDED and ended:  # and its log does not have it
+                    if number >= sent:
+                        text = json.dumps(self.store.job(id), separators=(",", ":"))
+                        yield f"id: {number + 1}\nevent: end\ndata: {text}\n\n"
+                    return
+                ended = job["state"] in ENDED
                 await asyncio.sleep(_LOOK_SECONDS)
                 quiet += _LOOK_SECONDS
                 if quiet >= _QUIET_SECONDS:
@@ -621,10 +631,15 @@ class _Api:
         key: str | None,
         asked: str,
         make: Callable[[str], None],
-        view: Callable[[str], Row | None],
         status: int,
     ) -> Response:
-        """Make something once for a key, and return it."""
+        """Make something once for a key, and return it; nothing stays where that fails."""
+        store = self.store
+        view, folder = {
+            "m": (store.map, store.map_folder),
+            "s": (store.scene, store.scene_folder),
+            "j": (store.job, store.job_folder),
+        }[prefix]
         with self.store.key(key):
             try:
                 id = self.store.made_before(key, asked)
@@ -638,8 +653,13 @@ class _Api:
             if id is not None:
                 return _answer(_known(view(id), "thing"))
             id = new_id(prefix)
-            make(id)
-        return _answer(view(id), status)
+            try:
+                make(id)
+            except BaseException:
+                if view(id) is None:
+                    remove(folder(id))
+                raise
+        return _answer(_known(view(id), "thing"), status)
 
     def _at_desk(self, task: Row) -> Row:
         try:
