@@ -518,7 +518,8 @@ def test_an_upload_has_keys_too(server: Server) -> None:
         ("PUT", "/jobs", None, 405, "invalid", None, "method"),
         ("GET", "/jobs/j_none", None, 404, "not_found", None, "no such job"),
         ("GET", "/scenes/..%2f..%2fetc", None, 404, "not_found", None, ""),
-        ("GET", "/jobs?limit=0", None, 422, "invalid", "limit", ""),
+        ("GET", "/jobs?limit=0", None, 422, "invalid", "limit", "expected limit to be"),
+        ("GET", "/jobs?after=j_none", None, 404, "not_found", "after", "no job j_none"),
         ("POST", "/jobs", {"scene": "s_no"}, 404, "not_found", "scene", "no scene"),
         ("POST", "/jobs", {"scene": "x", "second": 1}, 422, "invalid", "second", ""),
         ("POST", "/jobs", {"scene": "x", "lock": [1]}, 422, "invalid", None, "with lock"),
@@ -544,6 +545,73 @@ def test_every_error_has_one_shape(
     error = answer.json()["error"]
     assert (error["type"], error["field"]) == (kind, field)
     assert message in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "field", "message"),
+    [
+        (
+            {"capacity": "many"},
+            "capacity",
+            "expected capacity to be a valid integer, got 'many'",
+        ),
+        (
+            {"capacity": 0},
+            "capacity",
+            "expected capacity to be greater than or equal to 1, got 0",
+        ),
+        ({"demand": "foo"}, "demand", "expected demand to be 'length'"),
+        ({"depot": [7]}, "depot.1", "expected depot.1, got none"),
+        (
+            {"operations": {"shift": -3}},
+            "operations.shift",
+            "expected operations.shift to be",
+        ),
+        (
+            {"turns": {"u_turns": "never"}},
+            "turns.u_turns",
+            "expected turns.u_turns to be 'allowed', 'dead-ends' or 'forbidden', got 'never'",
+        ),
+        (
+            {"capcity": 5},
+            "capcity",
+            "expected a field that /openapi.json lists, got capcity",
+        ),
+        ({"name": "x" * 300}, "name", "expected name to have at most 200 characters"),
+    ],
+)
+def test_a_field_at_fault_is_named_in_the_sentence(
+    server: Server, rules: Json, field: str, message: str
+) -> None:
+    answer = server.client.post("/v1/scenes", json={"map": "m_denver"} | rules)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert error["field"] == field
+    assert error["message"].startswith(message)
+    assert len(error["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "field", "message"),
+    [
+        (b'{"map": "m_denver",', {}, None, "expected JSON as body, found a mistake"),
+        (b"{}", {"Content-Type": "text/plain"}, None, "expected JSON as body, got"),
+        (
+            b"{}",
+            {"Idempotency-Key": "a b"},
+            "Idempotency-Key",
+            "expected Idempotency-Key to match",
+        ),
+    ],
+)
+def test_a_body_or_header_at_fault_is_named(
+    server: Server, body: bytes, headers: dict[str, str], field: str | None, message: str
+) -> None:
+    headers = {"Content-Type": "application/json"} | headers
+    answer = server.client.post("/v1/scenes", content=body, headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["field"]) == (422, field)
+    assert error["message"].startswith(message)
 
 
 def test_rules_that_fit_no_street_are_refused_with_the_sentence(

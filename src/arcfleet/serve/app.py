@@ -7,6 +7,8 @@ import gzip
 import json
 import logging
 import mimetypes
+import re
+import reprlib
 import sqlite3
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -156,13 +158,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     def of_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"] if part not in ("body", "query")]
-        field = ".".join(place) or None
-        text = first["msg"].removeprefix("Value error, ")
-        message = f"expected a request as /openapi.json describes it, got another: {text}"
-        if text.startswith("expected"):
-            message = text
+        field, message = _fault(error.errors()[0])
         return error_response("invalid", message, field)
 
     def of_http(request: Request, error: Exception) -> Response:
@@ -204,6 +200,32 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(sqlite3.OperationalError, of_disk)
     app.add_exception_handler(OSError, of_disk)
     app.add_exception_handler(Exception, of_any)
+
+
+def _fault(found: Row) -> tuple[str | None, str]:
+    """Return the field that is at fault in a request, and a sentence about it."""
+    text, given = found["msg"].removeprefix("Value error, "), found.get("input")
+    if found["type"] == "json_invalid":
+        said = found.get("ctx", {}).get("error", "")
+        return None, f"expected JSON as body, found a mistake in it: {said}"
+    # The place ends with the case of a union, which is no field.
+    place = [str(part) for part in found["loc"][1:]]
+    while place and re.search(r"[\[(]|^constrained-|^(int|str|float)$", place[-1]):
+        place.pop()
+    field = ".".join(place) or None
+    if text.startswith("expected"):
+        return field, text
+    if field is None:
+        return None, (
+            "expected JSON as body, got none that is an object: send the header "
+            "Content-Type: application/json, and what /openapi.json describes"
+        )
+    if found["type"] == "missing":
+        return field, f"expected {field}, got none: /openapi.json describes the request"
+    if found["type"] == "extra_forbidden":
+        return field, f"expected a field that /openapi.json lists, got {field:.100}"
+    text = re.sub(r"^(Input|String|List|Tuple) should ", "", text).partition(", unable")[0]
+    return field, f"expected {field} to {text}, got {reprlib.repr(given)}"
 
 
 def _answer(value: Any, status: int = 200) -> Response:
@@ -462,6 +484,10 @@ class _Api:
         after: Annotated[str | None, Query(max_length=80)] = None,
     ) -> Response:
         """Return jobs, newest first; `after` is the last id of the page before."""
+        if after is not None and self.store.job_row(after) is None:
+            raise RequestError(
+                "not_found", f"there is no job {after}: GET /v1/jobs", "after"
+            )
         return _answer({"jobs": self.store.jobs(state, limit, after)})
 
     def job(self, id: str) -> Response:

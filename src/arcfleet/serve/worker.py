@@ -643,7 +643,7 @@ def export(task: Facts, tell: Callable[[Facts], None]) -> Facts:
     instance = _instance(task["instance"])
     plan = arcfleet.read_solution(task["plan"], instance)
     plan = with_all_paths(instance, plan)
-    with TemporaryDirectory(dir=Path(task["target"]).parent) as folder:
+    with TemporaryDirectory(dir=task["parts"]) as folder:  # which a restart empties
         data = _exported(task["format"], instance, plan, Path(folder))
     write_bytes_atomically(task["target"], data)
     return {}
