@@ -201,6 +201,19 @@ def test_a_server_with_a_token_lets_in_who_has_it(tmp_path: Path) -> None:
             assert not file.is_file() or token.encode() not in file.read_bytes()
 
 
+def test_a_proxy_on_this_machine_may_keep_its_own_name(tmp_path: Path) -> None:
+    token = write_token(tmp_path / "token")
+    with served(tmp_path / "data", "--token-file", str(tmp_path / "token")) as server:
+        asked = {"Host": "plans.example", "Authorization": f"Bearer {token}"}
+        assert server.client.get("/v1/health", headers=asked).status_code == 200
+        own = asked | {"Origin": "https://plans.example"}
+        assert server.client.delete("/v1/jobs/x", headers=own).status_code == 404
+        foreign = asked | {"Origin": "https://evil.example"}
+        assert server.client.delete("/v1/jobs/x", headers=foreign).status_code == 403
+        del asked["Authorization"]
+        assert server.client.get("/v1/health", headers=asked).status_code == 401
+
+
 def test_many_wrong_tokens_close_the_door_for_a_while(tmp_path: Path) -> None:
     fast = PasswordHasher(time_cost=1, memory_cost=64)
     (tmp_path / "token").write_text(fast.hash("right"))

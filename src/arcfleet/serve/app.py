@@ -101,7 +101,6 @@ def create_app(
     *,
     limits: Limits,
     tokens: Tokens | None = None,
-    any_host: bool = False,
 ) -> FastAPI:
     """Return the app of one server.
 
@@ -114,9 +113,7 @@ def create_app(
     limits
         What one user may ask.
     tokens
-        Token of the server; None lets everybody in who may reach its address.
-    any_host
-        Whether requests may name any host, as from other machines.
+        Token of the server; None lets everybody in who calls it by a name of this machine.
     """
 
     @asynccontextmanager
@@ -140,7 +137,7 @@ def create_app(
             "5XX": {"model": models.ErrorAnswer},
         },
     )
-    app.add_middleware(Guard, limits=limits, tokens=tokens, any_host=any_host)
+    app.add_middleware(Guard, limits=limits, tokens=tokens)
     _add_error_handlers(app)
     api = _Api(store, board, limits)
     api.add_routes(app)

@@ -160,11 +160,8 @@ class Tokens:
 class Guard:
     """Stands before all routes: refuses what may not come in, adds headers to the rest."""
 
-    def __init__(
-        self, app: ASGIApp, *, limits: Limits, tokens: Tokens | None, any_host: bool
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits, tokens: Tokens | None) -> None:
         self._app, self._limits, self._tokens = app, limits, tokens
-        self._any_host = any_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -197,8 +194,9 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return why a request may not come in at all, before anybody reads it."""
         host = headers.get("host", "")
-        # A page elsewhere can make a name of its own point to this machine.
-        if not self._any_host and _name_of(host) not in LOOPBACK:
+        # A page elsewhere can make a name of its own point to this machine; it has neither
+        # the token nor the cookie, which browsers keep for the name that it came from.
+        if self._tokens is None and _name_of(host) not in LOOPBACK:
             return error_response(
                 "unauthorised",
                 "expected the host localhost or 127.0.0.1, got another: open the address "
