@@ -338,6 +338,20 @@ def test_those_who_watch_see_the_end_that_a_full_disk_kept_out_of_the_log(
         assert "event: end" not in client.get(f"{path}/events", headers=last).text
 
 
+def test_an_upload_that_breaks_off_leaves_nothing(server: Server) -> None:
+    host, port = "127.0.0.1", int(server.address.rpartition(":")[2].strip("/"))
+    before = server.get("/maps")
+    with socket.create_connection((host, port)) as line:
+        head = (
+            "POST /v1/maps?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n"
+        )
+        line.sendall(f"{head}{{".encode())
+        until(lambda: any((server.folder / "parts").iterdir()))
+    until(lambda: not any((server.folder / "parts").iterdir()))
+    assert server.get("/maps") == before
+    assert "Traceback" not in server.log.read_text()
+
+
 # --- Nothing in a request opens a file ----------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from arcfleet import __version__
 from arcfleet._files import write_bytes_atomically
@@ -186,6 +187,9 @@ def _add_error_handlers(app: FastAPI) -> None:
         message = f"the data folder cannot be used ({reason}): free some space, ask again"
         return error_response("internal", message)
 
+    def of_client(request: Request, error: Exception) -> Response:
+        return error_response("invalid", "expected the whole request, got a part")  # unread
+
     def of_any(request: Request, error: Exception) -> Response:
         message = "unexpected mistake of the server: tell the developers, see its log"
         return error_response("internal", message)
@@ -196,6 +200,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ArcfleetError, of_arcfleet)
     app.add_exception_handler(sqlite3.OperationalError, of_disk)
     app.add_exception_handler(OSError, of_disk)
+    app.add_exception_handler(ClientDisconnect, of_client)
     app.add_exception_handler(Exception, of_any)
 
 
