@@ -297,6 +297,17 @@ def test_damaged_uploads_fail_with_a_sentence(server: Server, data: bytes) -> No
     assert not list(server.folder.rglob("passwd"))
 
 
+def test_a_mistake_of_ours_is_answered_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        monkeypatch.delattr(Store, "counts")
+        answer = client.get("/v1/health")
+        assert (answer.status_code, answer.json()["error"]["type"]) == (500, "internal")
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 @pytest.mark.parametrize("raised", ["system", "file"])
 def test_a_full_disk_is_no_fault_of_the_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str

@@ -190,10 +190,6 @@ def _add_error_handlers(app: FastAPI) -> None:
     def of_client(request: Request, error: Exception) -> Response:
         return error_response("invalid", "expected the whole request, got a part")  # unread
 
-    def of_any(request: Request, error: Exception) -> Response:
-        message = "unexpected mistake of the server: tell the developers, see its log"
-        return error_response("internal", message)
-
     app.add_exception_handler(RequestError, of_request)
     app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(HTTPException, of_http)
@@ -201,7 +197,6 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(sqlite3.OperationalError, of_disk)
     app.add_exception_handler(OSError, of_disk)
     app.add_exception_handler(ClientDisconnect, of_client)
-    app.add_exception_handler(Exception, of_any)
 
 
 def _fault(found: Row) -> tuple[str | None, str]:

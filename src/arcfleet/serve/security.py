@@ -170,8 +170,12 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Referrer-Policy", "no-referrer")
@@ -189,7 +193,14 @@ class Guard:
             await refusal(scope, receive, send_with_headers)
             return
         receive = self._limited(scope, receive)
-        await self._app(scope, receive, send_with_headers)
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:
+            if not has_begun:
+                text = "unexpected mistake of the server: tell the developers, see its log"
+                answer = error_response("internal", text)
+                await answer(scope, receive, send_with_headers)
+            raise  # into the log
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return why a request may not come in at all, before anybody reads it."""
