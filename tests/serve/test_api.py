@@ -175,6 +175,14 @@ def test_the_example_is_a_scene(server: Server) -> None:
     assert found["streets"] > 0
 
 
+def test_a_document_that_is_no_instance_is_told_what_one_is(server: Server) -> None:
+    body = {"instance": {"format": "arcfleet-1"}}
+    answer = server.client.post("/v1/scenes", json=body)
+    assert answer.json()["error"]["message"] == (
+        "expected format 'arcfleet-instance', found 'arcfleet-1'"
+    )
+
+
 # --- Jobs ---------------------------------------------------------------------------------
 
 

@@ -162,7 +162,9 @@ def error_facts(error: BaseException, file: str = "") -> Facts:
         message = str(error).removeprefix(f"{error.path}").lstrip(":")
         if error.line is not None:
             message = f"line {message}"
-        message = message.strip().replace(str(error.path), file or "the file")
+        message = message.strip()
+        if error.path.is_absolute():
+            message = message.replace(str(error.path), file or "the file")
         if file:
             message = f"{file}: {message}"
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ENOSPC:
