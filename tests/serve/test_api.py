@@ -29,9 +29,15 @@ def test_the_bundled_map_is_ready_and_credited(server: Server) -> None:
     streets = server.get("/maps/m_denver/streets")["features"]
     found = next(one for one in server.get("/maps")["maps"] if one["id"] == "m_denver")
     assert found["bundled"]
-    assert found["streets"] == len(streets) == 824
+    assert found["streets"] == len(streets) == 815
     assert "OpenStreetMap" in found["attribution"]
     assert server.client.delete("/v1/maps/m_denver").status_code == 409
+
+
+def test_every_street_of_the_bundled_map_can_be_served(server: Server) -> None:
+    until(lambda: server.get("/maps/m_denver")["state"] == "ready")
+    found = server.post("/scenes", {"map": "m_denver", "capacity": 9000})
+    assert (found["streets"], found["warnings"]) == (815, [])
 
 
 def test_an_uploaded_map_is_read(server: Server, town_map: Json) -> None:
@@ -69,11 +75,19 @@ def test_a_map_that_is_none_fails_with_a_sentence(server: Server) -> None:
     found = server.upload("photo.osm.pbf", b"\x89PNG nothing to see here")
     assert found["state"] == "failed"
     assert found["error"]["type"] == "invalid"
-    assert found["error"]["message"].startswith("expected an OpenStreetMap extract")
+    message = found["error"]["message"]
+    assert message.startswith("photo.osm.pbf: expected an OpenStreetMap extract")
     refused = server.client.get(f"/v1/maps/{found['id']}/streets")
     assert refused.status_code == 409
     assert server.client.delete(f"/v1/maps/{found['id']}").status_code == 204
     assert server.client.get(f"/v1/maps/{found['id']}").status_code == 404
+
+
+def test_an_error_names_the_uploaded_file_and_the_line(server: Server) -> None:
+    found = server.upload("my town.geojson", b'{"type":\n"Feature')
+    message = found["error"]["message"]
+    assert message.startswith("my town.geojson: line 2: expected GeoJSON")
+    assert found["name"] == "my town"
 
 
 def test_a_map_in_use_stays(server: Server, scene: Json) -> None:
@@ -159,6 +173,14 @@ def test_an_area_and_all_rules_are_taken(server: Server, town_map: Json) -> None
 def test_the_example_is_a_scene(server: Server) -> None:
     found = server.post("/scenes", {"instance": "example:denver"})
     assert found["streets"] > 0
+
+
+def test_a_document_that_is_no_instance_is_told_what_one_is(server: Server) -> None:
+    body = {"instance": {"format": "arcfleet-1"}}
+    answer = server.client.post("/v1/scenes", json=body)
+    assert answer.json()["error"]["message"] == (
+        "expected format 'arcfleet-instance', found 'arcfleet-1'"
+    )
 
 
 # --- Jobs ---------------------------------------------------------------------------------
@@ -510,7 +532,8 @@ def test_an_upload_has_keys_too(server: Server) -> None:
         ("PUT", "/jobs", None, 405, "invalid", None, "method"),
         ("GET", "/jobs/j_none", None, 404, "not_found", None, "no such job"),
         ("GET", "/scenes/..%2f..%2fetc", None, 404, "not_found", None, ""),
-        ("GET", "/jobs?limit=0", None, 422, "invalid", "limit", ""),
+        ("GET", "/jobs?limit=0", None, 422, "invalid", "limit", "expected limit to be"),
+        ("GET", "/jobs?after=j_none", None, 404, "not_found", "after", "no job j_none"),
         ("POST", "/jobs", {"scene": "s_no"}, 404, "not_found", "scene", "no scene"),
         ("POST", "/jobs", {"scene": "x", "second": 1}, 422, "invalid", "second", ""),
         ("POST", "/jobs", {"scene": "x", "lock": [1]}, 422, "invalid", None, "with lock"),
@@ -536,6 +559,73 @@ def test_every_error_has_one_shape(
     error = answer.json()["error"]
     assert (error["type"], error["field"]) == (kind, field)
     assert message in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "field", "message"),
+    [
+        (
+            {"capacity": "many"},
+            "capacity",
+            "expected capacity to be a valid integer, got 'many'",
+        ),
+        (
+            {"capacity": 0},
+            "capacity",
+            "expected capacity to be greater than or equal to 1, got 0",
+        ),
+        ({"demand": "foo"}, "demand", "expected demand to be 'length'"),
+        ({"depot": [7]}, "depot.1", "expected depot.1, got none"),
+        (
+            {"operations": {"shift": -3}},
+            "operations.shift",
+            "expected operations.shift to be",
+        ),
+        (
+            {"turns": {"u_turns": "never"}},
+            "turns.u_turns",
+            "expected turns.u_turns to be 'allowed', 'dead-ends' or 'forbidden', got",
+        ),
+        (
+            {"capcity": 5},
+            "capcity",
+            "expected a field that /openapi.json lists, got capcity",
+        ),
+        ({"name": "x" * 300}, "name", "expected name to have at most 200 characters"),
+    ],
+)
+def test_a_field_at_fault_is_named_in_the_sentence(
+    server: Server, rules: Json, field: str, message: str
+) -> None:
+    answer = server.client.post("/v1/scenes", json={"map": "m_denver"} | rules)
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert error["field"] == field
+    assert error["message"].startswith(message)
+    assert len(error["message"]) < 300
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "field", "message"),
+    [
+        (b'{"map": "m_denver",', {}, None, "expected JSON as body, found a mistake"),
+        (b"{}", {"Content-Type": "text/plain"}, None, "expected JSON as body, got"),
+        (
+            b"{}",
+            {"Idempotency-Key": "a b"},
+            "Idempotency-Key",
+            "expected Idempotency-Key to match",
+        ),
+    ],
+)
+def test_a_body_or_header_at_fault_is_named(
+    server: Server, body: bytes, headers: dict[str, str], field: str | None, message: str
+) -> None:
+    headers = {"Content-Type": "application/json"} | headers
+    answer = server.client.post("/v1/scenes", content=body, headers=headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["field"]) == (422, field)
+    assert error["message"].startswith(message)
 
 
 def test_rules_that_fit_no_street_are_refused_with_the_sentence(

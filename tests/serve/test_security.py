@@ -1,13 +1,16 @@
 """Who may ask, and what nobody may."""
 
 import bz2
+import errno
 import gzip
+import io
 import json
 import re
 import signal
 import socket
 import stat
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,7 @@ import pytest
 import uvicorn
 from argon2 import PasswordHasher
 
+from arcfleet.errors import FileError
 from arcfleet.serve.app import create_app
 from arcfleet.serve.jobs import Board, Limits
 from arcfleet.serve.security import Tokens, write_token
@@ -197,6 +201,19 @@ def test_a_server_with_a_token_lets_in_who_has_it(tmp_path: Path) -> None:
             assert not file.is_file() or token.encode() not in file.read_bytes()
 
 
+def test_a_proxy_on_this_machine_may_keep_its_own_name(tmp_path: Path) -> None:
+    token = write_token(tmp_path / "token")
+    with served(tmp_path / "data", "--token-file", str(tmp_path / "token")) as server:
+        asked = {"Host": "plans.example", "Authorization": f"Bearer {token}"}
+        assert server.client.get("/v1/health", headers=asked).status_code == 200
+        own = asked | {"Origin": "https://plans.example"}
+        assert server.client.delete("/v1/jobs/x", headers=own).status_code == 404
+        foreign = asked | {"Origin": "https://evil.example"}
+        assert server.client.delete("/v1/jobs/x", headers=foreign).status_code == 403
+        del asked["Authorization"]
+        assert server.client.get("/v1/health", headers=asked).status_code == 401
+
+
 def test_many_wrong_tokens_close_the_door_for_a_while(tmp_path: Path) -> None:
     fast = PasswordHasher(time_cost=1, memory_cost=64)
     (tmp_path / "token").write_text(fast.hash("right"))
@@ -280,7 +297,95 @@ def test_damaged_uploads_fail_with_a_sentence(server: Server, data: bytes) -> No
     assert not list(server.folder.rglob("passwd"))
 
 
+def test_a_mistake_of_ours_is_answered_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        monkeypatch.delattr(Store, "counts")
+        answer = client.get("/v1/health")
+        assert (answer.status_code, answer.json()["error"]["type"]) == (500, "internal")
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("raised", ["system", "file"])
+def test_a_full_disk_is_no_fault_of_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        scene = client.post("/v1/scenes", json={"instance": "example:denver"}).json()
+
+        def full(path: Path, value: object) -> None:
+            error = OSError(errno.ENOSPC, "No space left on device", str(path))
+            if raised == "system":
+                raise error
+            raise FileError(path, "cannot be written (No space left on device)") from error
+
+        monkeypatch.setattr("arcfleet.serve.app.write_json", full)
+        answer = client.post("/v1/jobs", json={"scene": scene["id"]})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (500, "internal")
+        message = answer.json()["error"]["message"]
+        assert "No space left on device" in message
+        assert "free some space" in message
+        assert str(tmp_path) not in message
+        assert list((tmp_path / "data" / "jobs").iterdir()) == []
+
+
+def test_those_who_watch_see_the_end_that_a_full_disk_kept_out_of_the_log(
+    tmp_path: Path,
+) -> None:
+    with with_limits(tmp_path / "data") as client:
+        scene = client.post("/v1/scenes", json={"instance": "example:denver"}).json()
+        body = {"scene": scene["id"], "iterations": 5}
+        path = f"/v1/jobs/{client.post('/v1/jobs', json=body).json()['id']}"
+        until(lambda: client.get(path).json()["ended"] is not None)
+        log = tmp_path / "data" / "jobs" / path.rpartition("/")[2] / "events.jsonl"
+        until(lambda: b'["end",' in log.read_bytes())
+        whole = client.get(f"{path}/events").text
+        kept = log.read_bytes().partition(b'["end",')[0]
+        log.write_bytes(kept + b'["end",{"id":')
+        assert client.get(f"{path}/events").text == whole
+        last = {"Last-Event-ID": str(kept.count(b"\n") + 1)}
+        assert "event: end" not in client.get(f"{path}/events", headers=last).text
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(server: Server) -> None:
+    host, port = "127.0.0.1", int(server.address.rpartition(":")[2].strip("/"))
+    before = server.get("/maps")
+    with socket.create_connection((host, port)) as line:
+        head = (
+            "POST /v1/maps?name=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n"
+        )
+        line.sendall(f"{head}{{".encode())
+        until(lambda: any((server.folder / "parts").iterdir()))
+    until(lambda: not any((server.folder / "parts").iterdir()))
+    assert server.get("/maps") == before
+    assert "Traceback" not in server.log.read_text()
+
+
 # --- Nothing in a request opens a file ----------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_upload_leads_to_another_file(
+    server: Server, tmp_path: Path, packed: bool
+) -> None:
+    secret = tmp_path / "secret.geojson"
+    secret.write_bytes(town(2))
+    data = (
+        "<OGRVRTDataSource><!-- <kml --><OGRVRTLayer name='secret'><SrcDataSource>"
+        f"{secret}</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>"
+    ).encode()
+    if packed:
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr("doc.kml", data)
+        data = stream.getvalue()
+    found = server.upload("town.kml", data)
+    assert found["state"] == "failed"
+    message = found["error"]["message"]
+    assert message.startswith("town.kml: expected an OpenStreetMap extract")
+    assert str(server.folder) not in message
 
 
 def test_no_rule_of_a_request_names_a_file(server: Server, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from arcfleet.errors import FileError
-from arcfleet.serve.jobs import Board, Limits
+from arcfleet.serve.jobs import Board, Limits, Worker
 from arcfleet.serve.store import (
     KeyUsedError,
+    MapGoneError,
     Store,
     append_event,
     last_progress,
@@ -86,6 +88,38 @@ def test_tables_of_a_later_version_are_refused(tmp_path: Path) -> None:
     store.close()
     with refused(FileError, "its version is 99"):
         Store(tmp_path / "data")
+
+
+def test_only_its_owner_looks_into_the_data_folder(store: Store) -> None:
+    assert stat.S_IMODE(store.folder.stat().st_mode) == 0o700
+
+
+def test_progress_is_found_before_long_lines(tmp_path: Path) -> None:
+    append_event(tmp_path, "progress", {"seconds": 1.0, "iterations": 5, "cost": 9})
+    append_event(tmp_path, "state", {"request": {"exclude": list(range(100_000))}})
+    assert last_progress(tmp_path)["iterations"] == 5
+
+
+def test_no_scene_is_added_to_a_map_that_is_gone(store: Store) -> None:
+    store.add_map("m_1", "town.geojson")
+    assert store.remove_map("m_1")
+    with pytest.raises(MapGoneError):
+        store.add_scene("s_1", "m_1", {}, {})
+    assert store.scene("s_1") is None
+
+
+def test_a_worker_takes_no_program_of_the_folder_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise RuntimeError('a file of the user')")
+    monkeypatch.chdir(tmp_path)
+    worker = Worker()
+    try:
+        request = {"name": "", "instance": "example:denver"}
+        task = {"task": "scene", "request": request, "folder": str(tmp_path / "s")}
+        assert worker.do(task, 60)["streets"] > 0
+    finally:
+        worker.kill()
 
 
 def test_a_log_with_a_broken_line_is_still_read(tmp_path: Path) -> None:

@@ -96,6 +96,21 @@ def test_geographic_files_have_shapes(tmp_path: Path, driver: str, name: str) ->
         assert values(read_table(packed)) == WANTED
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_that_leads_to_another_is_refused(tmp_path: Path, packed: bool) -> None:
+    # The library opens it, whatever it calls itself, and reads what it names.
+    other = write_layer(tmp_path / "other.geojson", "GeoJSON", ROWS, POINTS)
+    path = tmp_path / "rows.kml"
+    path.write_text(
+        f"<OGRVRTDataSource><!-- <kml --><OGRVRTLayer name='other'><SrcDataSource>{other}"
+        "</SrcDataSource></OGRVRTLayer></OGRVRTDataSource>"
+    )
+    if packed:
+        path = zipped(path).rename(tmp_path / "rows.kmz")
+    with refused(FileError, "found one that refers to others"):
+        read_table(path)
+
+
 def test_other_systems_are_converted_to_degrees(tmp_path: Path) -> None:
     convert = Transformer.from_crs("EPSG:4326", "EPSG:25832", always_xy=True).transform
     metres = [shapely.Point(*convert(*place)) for place in PLACES]

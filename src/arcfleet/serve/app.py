@@ -7,6 +7,8 @@ import gzip
 import json
 import logging
 import mimetypes
+import re
+import reprlib
 import sqlite3
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -18,10 +20,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from arcfleet import __version__
 from arcfleet._files import write_bytes_atomically
-from arcfleet.errors import ArcfleetError
+from arcfleet.errors import ArcfleetError, FileError
 from arcfleet.methods import find_method
 from arcfleet.serve import models
 from arcfleet.serve.jobs import (
@@ -33,7 +36,9 @@ from arcfleet.serve.jobs import (
 )
 from arcfleet.serve.security import PLAN_POLICY, Guard, Tokens, error_response
 from arcfleet.serve.store import (
+    ENDED,
     KeyUsedError,
+    MapGoneError,
     digest,
     events_of,
     new_id,
@@ -97,7 +102,6 @@ def create_app(
     *,
     limits: Limits,
     tokens: Tokens | None = None,
-    any_host: bool = False,
 ) -> FastAPI:
     """Return the app of one server.
 
@@ -110,9 +114,7 @@ def create_app(
     limits
         What one user may ask.
     tokens
-        Token of the server; None lets everybody in who may reach its address.
-    any_host
-        Whether requests may name any host, as from other machines.
+        Token of the server; None lets everybody in who calls it by a name of this machine.
     """
 
     @asynccontextmanager
@@ -136,7 +138,7 @@ def create_app(
             "5XX": {"model": models.ErrorAnswer},
         },
     )
-    app.add_middleware(Guard, limits=limits, tokens=tokens, any_host=any_host)
+    app.add_middleware(Guard, limits=limits, tokens=tokens)
     _add_error_handlers(app)
     api = _Api(store, board, limits)
     api.add_routes(app)
@@ -154,13 +156,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     def of_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        place = [str(part) for part in first["loc"] if part not in ("body", "query")]
-        field = ".".join(place) or None
-        text = first["msg"].removeprefix("Value error, ")
-        message = f"expected a request as /openapi.json describes it, got another: {text}"
-        if text.startswith("expected"):
-            message = text
+        field, message = _fault(error.errors()[0])
         return error_response("invalid", message, field)
 
     def of_http(request: Request, error: Exception) -> Response:
@@ -177,26 +173,56 @@ def _add_error_handlers(app: FastAPI) -> None:
         return answer
 
     def of_arcfleet(request: Request, error: Exception) -> Response:
+        if isinstance(error, FileError):  # of ours: those of requests have no files
+            return of_disk(request, error.__cause__ or error)
         return error_response("invalid", str(error))
 
-    def of_database(request: Request, error: Exception) -> Response:
+    def of_disk(request: Request, error: BaseException) -> Response:
         if isinstance(error, FileNotFoundError):  # purged meanwhile
             return error_response("not_found", "there is no such thing any more")
-        _LOG.error("the tables cannot be written: %s", error)
-        message = f"the data folder cannot be written ({error}): free some space, ask again"
+        _LOG.error("the data folder cannot be used: %s", error)
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        if isinstance(error, sqlite3.OperationalError):
+            reason = str(error)
+        message = f"the data folder cannot be used ({reason}): free some space, ask again"
         return error_response("internal", message)
 
-    def of_any(request: Request, error: Exception) -> Response:
-        message = "unexpected mistake of the server: tell the developers, see its log"
-        return error_response("internal", message)
+    def of_client(request: Request, error: Exception) -> Response:
+        return error_response("invalid", "expected the whole request, got a part")  # unread
 
     app.add_exception_handler(RequestError, of_request)
     app.add_exception_handler(RequestValidationError, of_validation)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(ArcfleetError, of_arcfleet)
-    app.add_exception_handler(sqlite3.OperationalError, of_database)
-    app.add_exception_handler(OSError, of_database)
-    app.add_exception_handler(Exception, of_any)
+    app.add_exception_handler(sqlite3.OperationalError, of_disk)
+    app.add_exception_handler(OSError, of_disk)
+    app.add_exception_handler(ClientDisconnect, of_client)
+
+
+def _fault(found: Row) -> tuple[str | None, str]:
+    """Return the field that is at fault in a request, and a sentence about it."""
+    text, given = found["msg"].removeprefix("Value error, "), found.get("input")
+    if found["type"] == "json_invalid":
+        said = found.get("ctx", {}).get("error", "")
+        return None, f"expected JSON as body, found a mistake in it: {said}"
+    # The place ends with the case of a union, which is no field.
+    place = [str(part) for part in found["loc"][1:]]
+    while place and re.search(r"[\[(]|^constrained-|^(int|str|float)$", place[-1]):
+        place.pop()
+    field = ".".join(place) or None
+    if text.startswith("expected"):
+        return field, text
+    if field is None:
+        return None, (
+            "expected JSON as body, got none that is an object: send the header "
+            "Content-Type: application/json, and what /openapi.json describes"
+        )
+    if found["type"] == "missing":
+        return field, f"expected {field}, got none: /openapi.json describes the request"
+    if found["type"] == "extra_forbidden":
+        return field, f"expected a field that /openapi.json lists, got {field:.100}"
+    text = re.sub(r"^(Input|String|List|Tuple) should ", "", text).partition(", unable")[0]
+    return field, f"expected {field} to {text}, got {reprlib.repr(given)}"
 
 
 def _answer(value: Any, status: int = 200) -> Response:
@@ -321,7 +347,7 @@ class _Api:
             self.store.add_map(id, _plain_name(name), key, asked)
             self.board.wake()
 
-        return self._made("m", key, asked, make, self.store.map, 202)
+        return self._made("m", key, asked, make, 202)
 
     def map(self, id: str) -> Response:
         """Return a map."""
@@ -362,18 +388,18 @@ class _Api:
                         "conflict", "the map is not read: ask when it is ready", "map"
                     )
                 task |= self.board.map_source(scene.map)
-            folder = self.store.scene_folder(id)
+            facts = self._at_desk(task | {"folder": str(self.store.scene_folder(id))})
+            told = request
+            if isinstance(scene.instance, dict):
+                told = {**request, "instance": {}}  # it has an address of its own
             try:
-                facts = self._at_desk(task | {"folder": str(folder)})
-                told = request
-                if isinstance(scene.instance, dict):
-                    told = {**request, "instance": {}}  # it has an address of its own
                 self.store.add_scene(id, scene.map, facts, told, key, asked)
-            except BaseException:
-                remove(folder)
-                raise
+            except MapGoneError:
+                raise RequestError(
+                    "not_found", "there is no such map any more", "map"
+                ) from None
 
-        return self._made("s", key, asked, make, self.store.scene, 201)
+        return self._made("s", key, asked, make, 201)
 
     def scene(self, id: str) -> Response:
         """Return a scene."""
@@ -425,7 +451,7 @@ class _Api:
             self.store.add_job(id, job.scene, request, key, asked)
             self.board.wake()
 
-        return self._made("j", key, asked, make, self.store.job, 202)
+        return self._made("j", key, asked, make, 202)
 
     def add_plan(self, plan: models.PlanRequest, key: Key = None) -> Response:
         """Take a plan that was made elsewhere, as a job that is done at once."""
@@ -436,21 +462,17 @@ class _Api:
             self._require_scene(plan.scene)
             folder = self.store.job_folder(id)
             folder.mkdir()
-            try:
-                task = {
-                    "task": "plan",
-                    "plan": plan.plan,
-                    "folder": str(folder),
-                    "instance": str(self.store.scene_folder(plan.scene) / "instance.json"),
-                }
-                end = self._at_desk(task)
-                job = models.JobRequest(scene=plan.scene).model_dump(mode="json")
-                self.store.add_done_job(id, plan.scene, job, end, key, asked)
-            except BaseException:
-                remove(folder)
-                raise
+            task = {
+                "task": "plan",
+                "plan": plan.plan,
+                "folder": str(folder),
+                "instance": str(self.store.scene_folder(plan.scene) / "instance.json"),
+            }
+            end = self._at_desk(task)
+            job = models.JobRequest(scene=plan.scene).model_dump(mode="json")
+            self.store.add_done_job(id, plan.scene, job, end, key, asked)
 
-        return self._made("j", key, asked, make, self.store.job, 202)
+        return self._made("j", key, asked, make, 202)
 
     def jobs(
         self,
@@ -459,6 +481,10 @@ class _Api:
         after: Annotated[str | None, Query(max_length=80)] = None,
     ) -> Response:
         """Return jobs, newest first; `after` is the last id of the page before."""
+        if after is not None and self.store.job_row(after) is None:
+            raise RequestError(
+                "not_found", f"there is no job {after}: GET /v1/jobs", "after"
+            )
         return _answer({"jobs": self.store.jobs(state, limit, after)})
 
     def job(self, id: str) -> Response:
@@ -510,7 +536,7 @@ class _Api:
         try:
             yield "retry: 1000\n\n"
             log = self.store.job_folder(id) / "events.jsonl"
-            number, offset, quiet = 0, 0, 0.0
+            number, offset, quiet, ended = 0, 0, 0.0, False
             while not self.board.ending.is_set():
                 lines, offset = await run_in_threadpool(_lines_from, log, offset)
                 for line in lines:
@@ -522,8 +548,15 @@ class _Api:
                             quiet = 0.0
                         if event == "end":
                             return
-                if not log.exists():
+                job = await run_in_threadpool(self.store.job_row, id)
+                if job is None:
                     return
+                if job["state"] in ENDED and ended:  # and its log does not have it
+                    if number >= sent:
+                        text = json.dumps(self.store.job(id), separators=(",", ":"))
+                        yield f"id: {number + 1}\nevent: end\ndata: {text}\n\n"
+                    return
+                ended = job["state"] in ENDED
                 await asyncio.sleep(_LOOK_SECONDS)
                 quiet += _LOOK_SECONDS
                 if quiet >= _QUIET_SECONDS:
@@ -621,10 +654,15 @@ class _Api:
         key: str | None,
         asked: str,
         make: Callable[[str], None],
-        view: Callable[[str], Row | None],
         status: int,
     ) -> Response:
-        """Make something once for a key, and return it."""
+        """Make something once for a key, and return it; nothing stays where that fails."""
+        store = self.store
+        view, folder = {
+            "m": (store.map, store.map_folder),
+            "s": (store.scene, store.scene_folder),
+            "j": (store.job, store.job_folder),
+        }[prefix]
         with self.store.key(key):
             try:
                 id = self.store.made_before(key, asked)
@@ -638,8 +676,13 @@ class _Api:
             if id is not None:
                 return _answer(_known(view(id), "thing"))
             id = new_id(prefix)
-            make(id)
-        return _answer(view(id), status)
+            try:
+                make(id)
+            except BaseException:
+                if view(id) is None:
+                    remove(folder(id))
+                raise
+        return _answer(_known(view(id), "thing"), status)
 
     def _at_desk(self, task: Row) -> Row:
         try:
@@ -684,11 +727,8 @@ def _digest_of(file: Path) -> bytes:
 
 
 def _plain_name(name: str) -> str:
-    """Return the name of an uploaded file as that of a map: one line, no suffixes."""
-    shown = "".join(c if c.isprintable() else "?" for c in name).strip()
-    for suffix in (".gz", ".bz2", ".pbf", ".osm", ".geojson", ".json", ".xml"):
-        shown = shown.removesuffix(suffix)
-    return shown or "map"
+    """Return the name of an uploaded file in one line."""
+    return "".join(c if c.isprintable() else "?" for c in name).strip()
 
 
 def _lines_from(log: Path, offset: int) -> tuple[list[bytes], int]:

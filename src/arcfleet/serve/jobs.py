@@ -119,7 +119,8 @@ class Worker:
             # Threads of BLAS would each reserve memory.
             environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "arcfleet.serve.worker"],
+                # -P: without the folder that the server was started in.
+                [sys.executable, "-P", "-m", "arcfleet.serve.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
@@ -459,6 +460,7 @@ class Board:
         folder = self.store.map_folder(id)
         folder.mkdir(exist_ok=True)
         task = self.map_source(id) | {"task": "map", "folder": str(folder)}
+        task["file"] = self.store.upload_name(id)
         try:
             end = self.desk.do(task, self.limits.read_seconds)
         except BusyError:

@@ -160,11 +160,8 @@ class Tokens:
 class Guard:
     """Stands before all routes: refuses what may not come in, adds headers to the rest."""
 
-    def __init__(
-        self, app: ASGIApp, *, limits: Limits, tokens: Tokens | None, any_host: bool
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits, tokens: Tokens | None) -> None:
         self._app, self._limits, self._tokens = app, limits, tokens
-        self._any_host = any_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -173,8 +170,12 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers.setdefault("Referrer-Policy", "no-referrer")
@@ -192,13 +193,21 @@ class Guard:
             await refusal(scope, receive, send_with_headers)
             return
         receive = self._limited(scope, receive)
-        await self._app(scope, receive, send_with_headers)
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception:
+            if not has_begun:
+                text = "unexpected mistake of the server: tell the developers, see its log"
+                answer = error_response("internal", text)
+                await answer(scope, receive, send_with_headers)
+            raise  # into the log
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return why a request may not come in at all, before anybody reads it."""
         host = headers.get("host", "")
-        # A page elsewhere can make a name of its own point to this machine.
-        if not self._any_host and _name_of(host) not in LOOPBACK:
+        # A page elsewhere can make a name of its own point to this machine; it has neither
+        # the token nor the cookie, which browsers keep for the name that it came from.
+        if self._tokens is None and _name_of(host) not in LOOPBACK:
             return error_response(
                 "unauthorised",
                 "expected the host localhost or 127.0.0.1, got another: open the address "

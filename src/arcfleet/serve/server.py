@@ -55,8 +55,7 @@ def serve(
     FileError
         If the data folder or the token file cannot be used.
     """
-    is_local = host in LOOPBACK
-    if not is_local and token_file is None:
+    if host not in LOOPBACK and token_file is None:
         raise OptionError(
             f"expected a token for {host}, which others can reach, got none: make one with "
             "--token-file FILE --new-token, then add --token-file FILE"
@@ -66,7 +65,7 @@ def serve(
     with contextlib.closing(_listen(host, port)) as listener:
         store = Store(data.resolve())
         board = Board(store, workers or os.cpu_count() or 1, limits)
-        app = create_app(store, board, limits=limits, tokens=tokens, any_host=not is_local)
+        app = create_app(store, board, limits=limits, tokens=tokens)
         logging.basicConfig(format="arcfleet: %(message)s", level=logging.WARNING)
         config = uvicorn.Config(
             app,

@@ -47,12 +47,18 @@ create index jobs_by_state on jobs(state, number);
 create table keys(key text primary key, digest text not null, id text not null);
 """
 ENDED = ("done", "failed", "cancelled")
-#: Of the log of a job that is read to find its last line of progress.
+#: Of the log of a job that is read first to find its last line of progress.
 _TAIL = 1 << 16
+#: What the name of a map lacks of that of its file.
+_SUFFIXES = (".gz", ".bz2", ".pbf", ".osm", ".geojson", ".json", ".xml")
 #: Requests with different keys seldom wait for each other.
 _KEY_LOCKS = 64
 
 Row = dict[str, Any]
+
+
+class MapGoneError(Exception):
+    """A scene was made of a map that was removed meanwhile."""
 
 
 class KeyUsedError(Exception):
@@ -96,8 +102,9 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for part in ("maps", "scenes", "jobs", "parts"):
-                (folder / part).mkdir(parents=True, exist_ok=True)
+                (folder / part).mkdir(exist_ok=True)
             self._lock_file = (folder / "lock").open("w")
         except OSError as error:
             raise FileError(
@@ -203,7 +210,7 @@ class Store:
     def add_map(
         self, id: str, name: str, key: str | None = None, digest: str = "", **more: Any
     ) -> None:
-        """Add a map that is yet to be read."""
+        """Add a map that is yet to be read; `name` is that of its file."""
         row = {"id": id, "name": name, "state": "reading", "created": now(), "bundled": 0}
         self._insert("maps", row | more, key, digest)
 
@@ -211,6 +218,11 @@ class Store:
         """Return a map; None if there is none."""
         row = self._row("select * from maps where id = ?", id)
         return None if row is None else _map_view(row)
+
+    def upload_name(self, id: str) -> str:
+        """Return the name of the file of a map, as its user gave it."""
+        row = self._row("select name from maps where id = ?", id)
+        return "" if row is None else str(row["name"])
 
     def maps(self) -> list[Row]:
         """Return all maps, in the order they came."""
@@ -257,7 +269,10 @@ class Store:
     ) -> None:
         """Add a scene whose files are written."""
         row = {"id": id, "map": map, "facts": _dump(facts), "request": _dump(request)}
-        self._insert("scenes", row | {"created": now()}, key, digest)
+        with self._lock:
+            if map is not None and self.map(map) is None:
+                raise MapGoneError
+            self._insert("scenes", row | {"created": now()}, key, digest)
 
     def scene(self, id: str) -> Row | None:
         """Return a scene; None if there is none."""
@@ -464,16 +479,18 @@ def last_progress(folder: Path) -> Row:
     """Return how far a job had come: seconds and iterations."""
     try:
         with (folder / "events.jsonl").open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(max(0, size - _TAIL))
-            lines = stream.read().split(b"\n")
+            size, tail = stream.seek(0, 2), _TAIL
+            while True:
+                stream.seek(max(0, size - tail))
+                for event, data in events_of(reversed(stream.read().split(b"\n"))):
+                    if event == "progress":
+                        return data
+                if tail >= size:
+                    break
+                tail *= 8  # a long request is in the lines of its states
     except FileNotFoundError:
-        lines = []
-    found = {"seconds": 0.0, "iterations": 0}
-    for event, data in events_of(lines):
-        if event == "progress":
-            found = data
-    return found
+        pass
+    return {"seconds": 0.0, "iterations": 0}
 
 
 def remove(path: Path) -> None:
@@ -501,4 +518,7 @@ def _map_view(row: Row) -> Row:
         "attribution": "",
     }
     named = {name: row[name] for name in ("id", "name", "state", "created")}
+    for suffix in _SUFFIXES:
+        named["name"] = named["name"].removesuffix(suffix)
+    named["name"] = named["name"] or "map"
     return named | facts | {"error": _load(row["error"]), "bundled": bool(row["bundled"])}

@@ -53,6 +53,7 @@ from arcfleet.solution.renumber import renumber
 from arcfleet.solution.start import prepare_start
 from arcfleet.streets.choice import kind_of
 from arcfleet.streets.scene import cut_scene
+from arcfleet.streets.tables import has_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -145,11 +146,14 @@ def _done(task: Facts, tell: Callable[[Facts], None]) -> Facts:
             warnings.simplefilter("ignore")
             return function(task, tell)
     except Exception as error:
-        return {"error": error_facts(error)}
+        return {"error": error_facts(error, task.get("file", ""))}
 
 
-def error_facts(error: BaseException) -> Facts:
-    """Return an error as it is answered: type and one sentence, without our paths."""
+def error_facts(error: BaseException, file: str = "") -> Facts:
+    """Return an error as it is answered: type and one sentence, without our paths.
+
+    `file` is what the user calls the file of the task.
+    """
     kind, message, field = "internal", "", None
     if isinstance(error, UnsolvableError):
         kind, message = "unsolvable", str(error)
@@ -159,6 +163,10 @@ def error_facts(error: BaseException) -> Facts:
         if error.line is not None:
             message = f"line {message}"
         message = message.strip()
+        if error.path.is_absolute():
+            message = message.replace(str(error.path), file or "the file")
+        if file:
+            message = f"{file}: {message}"
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ENOSPC:
             kind, message = "internal", _DISK_FULL
     elif isinstance(error, ArcfleetError):
@@ -187,8 +195,14 @@ def bundled_map() -> Path:
 
 @lru_cache(maxsize=2)
 def _street_map(source: str, name: str) -> StreetMap:
-    path = Path(source) if source else bundled_map()
-    return arcfleet.read_map(path, name=name)
+    # The library that reads other forms follows what these say of further files.
+    if source and has_layers(source):
+        raise FileError(
+            source,
+            "expected an OpenStreetMap extract (.osm.pbf, .osm, .osm.gz, .osm.bz2) or "
+            "GeoJSON, found KML, GPX or a file with layers: save it as GeoJSON",
+        )
+    return arcfleet.read_map(Path(source) if source else bundled_map(), name=name)
 
 
 def read_map(task: Facts, tell: Callable[[Facts], None]) -> Facts:
@@ -631,7 +645,7 @@ def export(task: Facts, tell: Callable[[Facts], None]) -> Facts:
     instance = _instance(task["instance"])
     plan = arcfleet.read_solution(task["plan"], instance)
     plan = with_all_paths(instance, plan)
-    with TemporaryDirectory(dir=Path(task["target"]).parent) as folder:
+    with TemporaryDirectory(dir=task["parts"]) as folder:  # which a restart empties
         data = _exported(task["format"], instance, plan, Path(folder))
     write_bytes_atomically(task["target"], data)
     return {}

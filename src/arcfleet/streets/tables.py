@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _LAYER = "|layername="
 _DELIMITERS = ",;\t"
 _HEAD_LENGTH = 4096
+#: The library looks so far for what a file is, at most.
+_CHECKED = 1 << 20
 _WGS_84 = ("EPSG:4326", "OGC:CRS84")
 #: What pyogrio reads that may hold streets and areas.
 _LAYERED = ("kml", "gpx", "layers", "zip")
@@ -361,12 +363,25 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
 def _inside(path: Path, form: str) -> Path | str:
     """Return what the library is to read: of a KMZ file, the KML file in it."""
     if form not in ("zip", "sheets"):
+        with path.open("rb") as stream:
+            _check_alone(path, stream.read(_CHECKED))
         return path
     with zipfile.ZipFile(path) as archive:
         check_zip_size(path, archive)
+        for member in archive.infolist():
+            with archive.open(member) as packed:
+                _check_alone(path, packed.read(_CHECKED))
         found = (name for name in archive.namelist() if name.lower().endswith(".kml"))
         inner = next(found, None)
     return path if inner is None else f"/vsizip/{path.resolve()}/{inner}"
+
+
+def _check_alone(path: Path, head: bytes) -> None:
+    """Raise FileError for a file that names others, which the library would open."""
+    if b"<OGR" in head:
+        raise FileError(
+            path, "expected a file with rows, found one that refers to others: give those"
+        )
 
 
 def _read_layer(path: Path, inside: Path | str, name: str, form: str) -> _Layer:
