@@ -333,14 +333,26 @@ def _rate(line: dict[str, Any]) -> float:
     return float(line["iterations"] / max(1e-6, line["elapsed"] - line["first_seconds"]))
 
 
+def sources(lines: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the machines and commits of lines."""
+    return sorted({f"{x['machine']}, commit {x['commit']}" for x in lines})
+
+
+def tables(
+    lines: Iterable[dict[str, Any]], scale: float = 1.0
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield the title and the rows, the header first, of each group that has lines."""
+    for title, rows in _rows(Tables(lines), scale):
+        if len(rows) > 1:
+            yield title, rows
+
+
 def print_tables(files: Iterable[Path], scale: float) -> None:
     """Print a table for each group that has lines."""
-    made = Tables(line for file in files for line in read_lines(file))
-    for text in sorted({f"{x['machine']}, commit {x['commit']}" for x in made.lines}):
-        print(text)
-    for title, rows in _rows(made, scale):
-        if len(rows) > 1:
-            print(f"\n## {title}\n\n{table(rows[1:], rows[0])}")
+    lines = [line for file in files for line in read_lines(file)]
+    print("\n".join(sources(lines)))
+    for title, rows in tables(lines, scale):
+        print(f"\n## {title}\n\n{table(rows[1:], rows[0])}")
 
 
 def _rows(made: Tables, scale: float) -> Iterator[tuple[str, list[list[str]]]]:

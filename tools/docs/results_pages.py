@@ -15,6 +15,9 @@ from benchmarks.bounds import BOUND_LINES
 from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
 from benchmarks.mcarptif import MCARPTIF_RUNS
 from benchmarks.next_day import NEXT_DAYS
+from benchmarks.scale import read_lines as lines_of_scale
+from benchmarks.scale import sources as sources_of_scale
+from benchmarks.scale import tables as tables_of_scale
 from benchmarks.serve_chaos import SERVE_RUNS
 from benchmarks.shape import SHAPED_PLANS
 from benchmarks.time_limits import LIMITED_RUNS
@@ -37,6 +40,7 @@ SOURCES = {
     "results/drivable.md": ("drivable",),
     "results/operations.md": ("mcarptif", "shape", "next-day"),
     "results/limits.md": ("limits",),
+    "results/large-instances.md": ("scale",),
     "results/web-app.md": ("serve",),
     "results/bounds.md": ("bounds",),
 }
@@ -66,6 +70,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/drivable.md": drivable(results),
         "results/operations.md": operations(results, figures),
         "results/limits.md": limits(results),
+        "results/large-instances.md": large_instances(results),
         "results/web-app.md": web_app(results),
         "results/bounds.md": bounds(results),
     }
@@ -321,6 +326,24 @@ def limits(results: Path) -> str:
         *("", made.caption, "", "```text", *made.details, "```"),
     ]
     return _joined(lines)
+
+
+def large_instances(results: Path) -> str:
+    """Return the page of instances of up to a whole city."""
+    files = sorted((results / "scale").glob("*.jsonl"))
+    made = [line for file in files for line in lines_of_scale(file)]
+    lines = [
+        "# Large instances",
+        "",
+        "What ruin and recreate reaches on scenes of Beijing of up to 23,822 tasks (all "
+        "streets inside the 5th ring, turn rules as mapped, capacity 20,000), on Hefei-10 "
+        "and on the largest of egl. [How cities are planned]"
+        "(../explanation/ruin-recreate.md#cities).",
+    ]
+    for title, rows in tables_of_scale(made):
+        lines += ["", f"## {title}", "", markdown_table(rows[1:], rows[0])]
+    command = "python -m benchmarks.scale run FOLDER --out scale.jsonl"
+    return _joined([*lines, "", "```text", command, *sources_of_scale(made), "```"])
 
 
 def web_app(results: Path) -> str:
