@@ -51,7 +51,7 @@ selfcheck: setup
 	build/selfcheck/selfcheck
 
 unit: setup
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 --dist worksteal -q
 
 ## test-lowest: the tests with the least versions that pyproject.toml allows, once per release
 # Packages beneath these are the latest, so their own deprecation warnings are no errors.

@@ -14,6 +14,10 @@ same = os.environ.get("ARCFLEET_SAME_EXAMPLES") == "1"
 settings.register_profile("arcfleet", deadline=None, derandomize=same)
 settings.load_profile("arcfleet")
 
+# The models are tiny, and tests run side by side: more threads of numpy and torch would only
+# take each other's cores. Commands that tests start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 def pytest_configure() -> None:
     # A shell starts background commands with Ctrl-C ignored, and so may CI; the tests of

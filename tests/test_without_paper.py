@@ -47,7 +47,7 @@ print("done")
 def test_everything_else_imports_and_solves(tmp_path: Path) -> None:
     package = tmp_path / "arcfleet"
     source = Path(arcfleet.__file__).parent
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__", "paper"))
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("paper"))
     # An editable install has the extension elsewhere.
     core = Path(sys.modules["arcfleet._core"].__file__ or "")
     shutil.copy(core, package / core.name)

@@ -189,14 +189,14 @@ def test_ctrl_c_keeps_what_is_finished(towns: list[Path], tmp_path: Path) -> Non
     out = tmp_path / "plans.jsonl"
     command = ["solve-many", *towns, "--out", out]
     code, shown, told = on_a_terminal(
-        *command, "--time", 0.8, interrupt_at=b"1 of 7 instances"
+        *command, "--time", 0.5, interrupt_at=b"1 of 7 instances"
     )
     assert code == 1
     assert b"the same command resumes from" in told
     kept = len(read_records(out, PLANS))
     assert 1 <= kept < 7
     assert f"{kept} plan" in shown
-    succeeded(*command, "--time", 0.8, "--quiet")
+    succeeded(*command, "--time", 0.5, "--quiet")
     assert sorted(x.position for x in read_records(out, PLANS)) == list(range(7))
 
 

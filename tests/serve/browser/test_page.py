@@ -92,9 +92,7 @@ def test_upload_draw_solve_drag_lock_reoptimise_download(
     # Locked routes stay as they are.
     locked = moved[link]
     page.click(f"[data-key='lock {locked}']")
-    page.choose("#seconds", "2")
-    page.click("#start")
-    third = page.wait_for_plan(second)
+    third = page.start()
     after = page.routes()
     assert {x for x, route in after.items() if route == locked} == {
         x for x, route in moved.items() if route == locked
@@ -219,8 +217,9 @@ def test_keyboard_only(page: Page, town_map: Json) -> None:
     assert page.shown("#panel-fleet")
     page.tab_to("#capacity")
     page.keys(*"1000")
+    page.offer_a_short_search()
     page.tab_to("#seconds")
-    page.keys(UP)
+    page.keys(UP, UP)  # from 10 s, past 2 s
     page.tab_to("#start")
     page.keys(ENTER)
     first = page.wait_for_plan()
