@@ -14,8 +14,8 @@ same = os.environ.get("ARCFLEET_SAME_EXAMPLES") == "1"
 settings.register_profile("arcfleet", deadline=None, derandomize=same)
 settings.load_profile("arcfleet")
 
-# The models are tiny, and tests run side by side: more threads of numpy and torch would only
-# take each other's cores. Commands that tests start inherit it.
+# The models are tiny, and tests run side by side: more threads of numpy and torch would
+# only take each other's cores. Commands that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 

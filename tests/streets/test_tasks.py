@@ -14,6 +14,7 @@ from arcfleet.instance.diagnose import diagnose
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.street_arrays import BANDS, StreetArrays, band, join, to_arrays
 from arcfleet.streets.tasks import (
+    SCENE_SETS,
     TASK_SETS,
     VARIED_SETS,
     PieceCutter,
@@ -115,6 +116,28 @@ def test_varied_pieces_differ_in_everything() -> None:
     assert 0.25 < far.mean() < 0.6  # at the edge or outside, or so by chance
     again = cut.cut(np.random.default_rng(7))
     assert again.demand.tolist() == pieces[7].demand.tolist()
+
+
+@cache
+def scene_cutter(name: str) -> VariedCutter:
+    return SCENE_SETS[name].cutter(to_arrays(town(3, one_way=0.4, blocks=30), mixed=True))
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(list(SCENE_SETS)), st.integers(0, 2**32))
+def test_scenes_are_what_users_cut_out(name: str, seed: int) -> None:
+    chosen = SCENE_SETS[name]
+    piece = scene_cutter(name).cut(np.random.default_rng(seed))
+    instance = piece.instance("x")
+    assert chosen.least_required <= len(instance.required) <= chosen.most_required
+    assert diagnose(instance) == ()
+    demand = piece.demand[piece.demand > 0]
+    load = demand.sum() / chosen.capacity
+    assert 1.9 < load < 12.1
+    # By length, but for rounding.
+    lengths = piece.cost[piece.demand > 0]
+    assert np.abs(demand / demand.sum() - lengths / lengths.sum()).max() * load < 1e-3
+    assert 2 * len(demand) > len(piece.tail)
 
 
 def test_a_piece_has_all_streets_between_its_nodes_and_grows_breadth_first() -> None:

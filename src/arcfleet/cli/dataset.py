@@ -35,11 +35,12 @@ _MOST_NAMES = 12
 def _make_options(parser: ArgumentParser) -> None:
     from arcfleet.datasets.make import MERGE_METRES
     from arcfleet.streets.street_arrays import BANDS
-    from arcfleet.streets.tasks import TASK_SETS, VARIED_SETS
+    from arcfleet.streets.tasks import SCENE_SETS, TASK_SETS, VARIED_SETS
 
     first, second, *_, last = TASK_SETS
     text = f"number of required streets: {first}, {second}, ... {last}; or instances that "
-    text += f"differ in everything: {', '.join(VARIED_SETS)}"
+    text += f"differ in everything: {', '.join(VARIED_SETS)}; or scenes, whose demands are "
+    text += f"lengths: {', '.join(SCENE_SETS)}"
     parser.add_argument("task_set", metavar="SET", help=text)
     option(parser, "--count", "number of instances", positive_number, "N", required=True)
     text = "data set to write (.npz)"

@@ -75,7 +75,7 @@ def make_dataset(
     path
         File to write.
     task_set
-        One of `TASK_SETS` or `VARIED_SETS`.
+        One of `TASK_SETS`, `VARIED_SETS` or `SCENE_SETS`.
     count
         Number of instances.
     split

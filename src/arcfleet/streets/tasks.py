@@ -7,7 +7,8 @@ too few streets is drawn again.
 In the paper's Task sets all instances have the same number of tasks; required streets,
 their demands and the depot are drawn uniformly. In the varied sets the number of tasks,
 the share of required streets, the demands, the number of routes and the place of the depot
-differ from instance to instance.
+differ from instance to instance. The scenes are what a user cuts out of a map: nearly all
+streets are required, their lengths are the demands.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class VariedSet:
     least_required: int
     most_required: int
     capacity: int = VARIED_CAPACITY
+    scenes: bool = False  # nearly all streets required, demands by length, 2 to 12 loads
 
     def cutter(self, streets: StreetArrays, *, turn_rules: bool = False) -> VariedCutter:
         """Return what cuts its instances out of streets."""
@@ -89,10 +91,22 @@ VARIED_SETS: dict[str, VariedSet] = {
     for least, most in ((10, 30), (31, 60), (61, 110), (111, 200), (201, 300))
 }
 
+#: Every range of sizes of scenes, by name.
+SCENE_SETS: dict[str, VariedSet] = {
+    f"scenes{most}": VariedSet(
+        name=f"scenes{most}", least_required=least, most_required=most, scenes=True
+    )
+    for least, most in ((50, 120), (121, 300))
+}
+
 
 def find_task_set(name: str) -> TaskSet | VariedSet:
     """Return the set of that name, or raise OptionError with the nearest one."""
-    known: dict[str, TaskSet | VariedSet] = {**TASK_SETS, **VARIED_SETS}
+    known: dict[str, TaskSet | VariedSet] = {
+        **TASK_SETS,
+        **VARIED_SETS,
+        **SCENE_SETS,
+    }
     if name in known:
         return known[name]
     raise OptionError(
@@ -323,6 +337,8 @@ class PieceCutter(_Cutter):
 _AS_TASK_SET = 0.25
 #: Vehicle loads of the demand of all others: least, most, and tasks per load at least.
 _LOADS = (0.7, 20.0, 2.5)
+#: The same of scenes.
+_SCENE_LOADS = (2.0, 12.0, 2.5)
 #: Nodes of a piece with turn rules that are driven on, as a share of those of its tasks.
 _MOST_AROUND = 1.5
 #: Streets per junction of a map, about: by it an area gets the tasks that are wanted.
@@ -339,6 +355,9 @@ class VariedCutter(_Cutter):
     (three of five), at the edge (one) or outside of the area with the tasks (one). One-way
     streets are treated as in `PieceCutter`. With turn rules up to half as many nodes more
     are driven on.
+
+    In a scene nearly all streets are required, demands are the lengths of the streets and
+    fill 2 to 12 vehicles, and the depot lies anywhere or at the edge.
     """
 
     def __init__(
@@ -353,11 +372,13 @@ class VariedCutter(_Cutter):
         """Sample one piece; raise MapError if none of many has enough streets."""
         chosen = self.varied_set
         tasks = int(generator.integers(chosen.least_required, chosen.most_required + 1))
-        as_task_set = generator.random() < _AS_TASK_SET
-        dense = not as_task_set and generator.random() < 0.5
+        as_task_set = not chosen.scenes and generator.random() < _AS_TASK_SET
+        dense = chosen.scenes or (not as_task_set and generator.random() < 0.5)
         place = "anywhere"
         if not as_task_set:
-            places = ("anywhere", "anywhere", "anywhere", "edge", "outside")
+            places = ["anywhere", "anywhere", "anywhere", "edge", "outside"]
+            if chosen.scenes:
+                places = ["anywhere", "edge"]
             place = places[int(generator.integers(len(places)))]
         nodes = float(tasks + int(generator.integers(5, 11)))
         if dense:
@@ -399,8 +420,12 @@ class VariedCutter(_Cutter):
             np.ones(tasks),
             generator.lognormal(0.0, 1.0, tasks),
         )
-        raw = kinds[int(generator.integers(len(kinds)))]
-        least, most, per_load = _LOADS
+        raw, (least, most, per_load) = kinds[1], _SCENE_LOADS
+        if not self.varied_set.scenes:
+            raw, (least, most, per_load) = (
+                kinds[int(generator.integers(len(kinds)))],
+                _LOADS,
+            )
         most = min(most, tasks / per_load)
         loads = least * (most / least) ** generator.random()
         scaled = np.rint(raw * (loads * capacity / float(raw.sum())))

@@ -147,12 +147,15 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig:
-    """Settings of AdamW, of its learning rate, and of the EMA of the weights.
+    """Settings of the optimiser, of its learning rate, and of the EMA of the weights.
 
     Parameters
     ----------
     learning_rate
         Learning rate after the warm-up; it decays by a cosine over the run.
+    muon_factor
+        Learning rate of the matrices within the encoder, which learn by Muon, as a multiple
+        of that of all others, which learn by AdamW; 0 for AdamW everywhere.
     warm_up_steps
         Steps of linear warm-up of the learning rate.
     final_rate
@@ -171,6 +174,7 @@ class OptimiserConfig:
     """
 
     learning_rate: float = setting(7e-4, 0.0, 1)
+    muon_factor: float = setting(0.0, 0.0, 1000)
     warm_up_steps: int = setting(300, 0, 10**9)
     final_rate: float = setting(0.01, 0.0, 1)
     weight_decay: float = setting(0.01, 0.0, 10)

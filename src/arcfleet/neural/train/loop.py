@@ -29,6 +29,7 @@ from arcfleet.neural.kernels.cuda_graph import fastest_wrap
 from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.neural.train.config import AnyConfig
 from arcfleet.neural.train.distributed import ALONE, World
+from arcfleet.neural.train.muon import Muon, hidden_matrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -188,6 +189,10 @@ class Learner:
         self._world = world
         self._config = config
         weights = list(model.parameters())
+        hidden = hidden_matrices(model) if config.muon_factor else []
+        self._muon = Muon(hidden, config.weight_decay) if hidden else None
+        of_muon = {id(weight) for weight in hidden}
+        weights = [weight for weight in weights if id(weight) not in of_muon]
         matrices: dict[str, Any] = {"params": [w for w in weights if w.dim() > 1]}
         # Decay would only pull norms and biases off their place.
         others = {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}
@@ -237,8 +242,11 @@ class Learner:
         torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._config.clip_norm)
         for group in self._optimiser.param_groups:
             group["lr"] = rate
-        self._optimiser.step()
-        self._optimiser.zero_grad()
+        if self._muon is not None:
+            self._muon.param_groups[0]["lr"] = rate * self._config.muon_factor
+        for _, optimiser in self._optimisers():
+            optimiser.step()
+            optimiser.zero_grad()
         self.updates += 1
         self._copy_weights()
 
@@ -261,24 +269,31 @@ class Learner:
         """Return a copy of the EMA in the dtype of training."""
         return copy.deepcopy(self.ema).to(self.dtype)
 
+    def _optimisers(self) -> Iterator[tuple[str, torch.optim.Optimizer]]:
+        yield "optimiser", self._optimiser
+        if self._muon is not None:
+            yield "muon", self._muon
+
     def tensors(self) -> dict[str, Tensor]:
         """Return the state of the learner, on the CPU."""
         named = {f"model.{name}": t for name, t in self.master.state_dict().items()}
         named |= {f"ema.{name}": t for name, t in self.ema.state_dict().items()}
-        for number, facts in self._optimiser.state_dict()["state"].items():
-            named |= {f"optimiser.{number}.{key}": t for key, t in facts.items()}
+        for name, optimiser in self._optimisers():
+            for number, facts in optimiser.state_dict()["state"].items():
+                named |= {f"{name}.{number}.{key}": t for key, t in facts.items()}
         return {name: t.detach().cpu().clone() for name, t in named.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], updates: int) -> None:
         """Restore a state that `tensors` returned after so many updates."""
         self.master.load_state_dict(below(tensors, "model."))
         self.ema.load_state_dict(below(tensors, "ema."))
-        states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in below(tensors, "optimiser.").items():
-            number, key = name.split(".", 1)
-            states.setdefault(int(number), {})[key] = tensor
-        groups = self._optimiser.state_dict()["param_groups"]
-        self._optimiser.load_state_dict({"state": states, "param_groups": groups})
+        for prefix, optimiser in self._optimisers():
+            states: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in below(tensors, f"{prefix}.").items():
+                number, key = name.split(".", 1)
+                states.setdefault(int(number), {})[key] = tensor
+            groups = optimiser.state_dict()["param_groups"]
+            optimiser.load_state_dict({"state": states, "param_groups": groups})
         self.updates = updates
         if self.working is not self.master:
             self.working.load_state_dict(self.master.state_dict())
