@@ -1,0 +1,239 @@
+"""Gap against seconds: a GPU with its cores, and the cores alone, on batches of instances.
+
+    python -m benchmarks.neural_time run FOLDER LINES.jsonl --sets two-way-100 --workers 16
+    python -m benchmarks.neural_time report LINES.jsonl --picture PICTURE.png
+
+FOLDER holds the sets of `benchmarks.neural_gaps`. Ruin and recreate solves the batch from
+nothing, and from the plans of a learned strategy, by so many processes; the seconds of both
+include reading the instances and making their networks, and those of the second also the
+strategy. The checker verifies plans of the first instances of every row, untimed. Rounds
+are taken by turns, the median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.bench.machine import commit, machine
+from arcfleet.datasets import Dataset
+from arcfleet.datasets.labels import labels_path, open_labels
+from arcfleet.network import Network
+from arcfleet.report.charts import Point, draw_pareto
+from arcfleet.report.tables import table
+from arcfleet.search.ruin_recreate import ruin_recreate
+from arcfleet.search.run import RunContext
+from arcfleet.search.stop import Stop
+from arcfleet.solution.checker import check
+from arcfleet.solution.plan import from_plan
+from benchmarks import run_and_exit
+from benchmarks.neural_gaps import SAMPLES, SETS, gaps, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ITERATIONS = (100, 300, 1_000, 3_000, 10_000, 30_000)
+#: Strategies, and the iterations of ruin and recreate from their plans.
+LEARNED: dict[str, tuple[int, ...]] = {
+    "as-decoded": (0, 100, 300, 1_000, 3_000, 10_000),
+    "augmented": (0, 300, 1_000, 3_000),
+    "neural-lns": (0, 3_000, 10_000),
+}
+#: Instances of every row whose plans the checker verifies.
+_VERIFIED = 64
+#: Instances of a task of the pool.
+_CHUNK = 8
+
+
+def main() -> None:
+    """Parse the command line and do what it says."""
+    parser = argparse.ArgumentParser(description="Gap against seconds on one machine.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("run", help="measure")
+    one.add_argument("folder", type=Path)
+    one.add_argument("lines", type=Path)
+    one.add_argument("--sets", nargs="+", choices=list(SETS), default=["two-way-100"])
+    one.add_argument("--model", default=None)
+    one.add_argument("--device", default="auto")
+    one.add_argument("--count", type=int, default=1000, help="instances of each set")
+    one.add_argument("--workers", type=int, default=1)
+    one.add_argument("--rounds", type=int, default=1)
+    one.add_argument("--seconds", type=float, default=1e9, help="begin nothing after this")
+    one = commands.add_parser("report", help="print a table, draw a picture")
+    one.add_argument("lines", type=Path)
+    one.add_argument("--set", default="two-way-100")
+    one.add_argument("--picture", type=Path)
+    args = parser.parse_args()
+    if args.command == "run":
+        run(args)
+    else:
+        report(args.lines, args.set, args.picture)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Measure all rows of each set by turns, a line each."""
+    from arcfleet.neural.solver import load_for_solving
+
+    ended = time.perf_counter() + args.seconds
+    loaded = load_for_solving(args.model, args.device)
+    with ProcessPoolExecutor(args.workers) as pool:
+        for name in args.sets:
+            path = args.folder / f"{name}.npz"
+            dataset = Dataset.open(path)
+            count = min(args.count, len(dataset))
+            labels = open_labels(labels_path(path), dataset).cost[:count].tolist()
+            decode(loaded, dataset, count, "as-decoded")  # libraries choose their kernels
+            search(pool, path, count, 1, None)
+            for _ in range(args.rounds):
+                for row in rows():
+                    if time.perf_counter() > ended:
+                        return
+                    line = measure(row, loaded, pool, path, count)
+                    line |= {"set": name, "labels": labels, "workers": args.workers}
+                    line |= {"device": str(loaded.device), "machine": machine()}
+                    with args.lines.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({**line, "commit": commit()}) + "\n")
+                    text = f"{name} {row}: {1000 * line['seconds'] / count:.2f} ms, "
+                    print(text + f"{interval(gaps(line))[0]:.2f} %", flush=True)
+
+
+def rows() -> list[tuple[str, int]]:
+    """Return all rows: a strategy, or none, and iterations of the search, or none."""
+    alone = [("", iterations) for iterations in ITERATIONS]
+    return alone + [(name, each) for name, many in LEARNED.items() for each in many]
+
+
+def measure(
+    row: tuple[str, int], loaded: Any, pool: ProcessPoolExecutor, path: Path, count: int
+) -> dict[str, Any]:
+    """Make plans of all instances, and return costs and seconds."""
+    strategy, iterations = row
+    started = time.perf_counter()
+    plans: dict[int, Any] | None = None
+    costs: list[int] = []
+    if strategy:
+        decoded = decode(loaded, Dataset.open(path), count, strategy)
+        costs, plans = decoded.costs.tolist(), decoded.plans
+    if iterations:
+        costs = search(pool, path, count, iterations, plans)
+    seconds = time.perf_counter() - started
+    if iterations:
+        search(pool, path, min(_VERIFIED, count), iterations, plans, verify=True)
+    facts = {"strategy": strategy, "iterations": iterations}
+    return {**facts, "seconds": round(seconds, 4), "costs": costs}
+
+
+def decode(loaded: Any, dataset: Dataset, count: int, strategy: str) -> Any:
+    """Decode a batch and keep all plans."""
+    from arcfleet.neural.solver import decode_dataset
+
+    options: dict[str, Any] = {"samples": SAMPLES, "keep": range(count)}
+    return decode_dataset(
+        loaded, dataset, count, strategy, warm_up=False, threads=8, **options
+    )
+
+
+def search(
+    pool: ProcessPoolExecutor,
+    path: Path,
+    count: int,
+    iterations: int,
+    plans: dict[int, Any] | None,
+    *,
+    verify: bool = False,
+) -> list[int]:
+    """Return the costs of ruin and recreate from nothing or from plans."""
+    parts = [range(i, min(i + _CHUNK, count)) for i in range(0, count, _CHUNK)]
+    started = [None if plans is None else [plans[i] for i in part] for part in parts]
+    found = pool.map(
+        _search_part, [(path, iterations, verify)] * len(parts), parts, started
+    )
+    return [cost for costs in found for cost in costs]
+
+
+def _search_part(
+    what: tuple[Path, int, bool], part: range, plans: Sequence[Any] | None
+) -> list[int]:
+    path, iterations, verify = what
+    dataset, costs = _open(path), []
+    for place, index in enumerate(part):
+        network = Network(dataset[index])
+        start = None if plans is None else from_plan(network, *plans[place])
+        context = RunContext(
+            method="ruin-recreate",
+            stop=Stop(iterations=iterations),
+            seed=index,
+            start=start,
+        )
+        result = ruin_recreate(network, context)
+        if verify:
+            verified = check(network.instance, result.solution)
+            if not verified.ok or verified.cost != result.cost:
+                raise AssertionError(f"a wrong plan of instance {index} of {path}")
+        costs.append(int(result.cost))
+    return costs
+
+
+@cache
+def _open(path: Path) -> Dataset:
+    return Dataset.open(path)
+
+
+def report(path: Path, name: str, picture: Path | None) -> None:
+    """Print the medians of a set, and draw them."""
+    lines = [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
+    by_row: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for line in lines:
+        if line["set"] == name:
+            by_row.setdefault((line["strategy"], line["iterations"]), []).append(line)
+    found = []
+    for (strategy, iterations), measured in by_row.items():
+        seconds = statistics.median(x["seconds"] for x in measured)
+        gap, margin = interval(gaps(measured[0]))
+        found.append(
+            (strategy, iterations, seconds / len(measured[0]["costs"]), gap, margin)
+        )
+    points = []
+    for strategy, _, seconds, gap, margin in found:
+        rivals = [x for x in found if x[2] <= seconds and x[3] < gap]
+        points.append(
+            Point(
+                label=strategy or "ruin-recreate",
+                seconds=seconds,
+                gap_percent=gap,
+                half_width=margin,
+                on_gpu=bool(strategy),
+                is_best=not rivals,
+            )
+        )
+    header = ["start", "iterations", "ms", "gap", "hours of 1,000,000", "best"]
+    print(
+        table(
+            [
+                (
+                    strategy or "nothing",
+                    iterations,
+                    f"{1000 * seconds:.2f}",
+                    f"{gap:.2f} ± {margin:.2f}",
+                    f"{seconds * 1e6 / 3600:.2f}",
+                    "yes" if point.is_best else "",
+                )
+                for (strategy, iterations, seconds, gap, margin), point in zip(
+                    found, points, strict=True
+                )
+            ],
+            header,
+        )
+    )
+    if picture is not None:
+        draw_pareto(points, picture, title=f"Gap against seconds, {name}")
+
+
+if __name__ == "__main__":
+    run_and_exit(main)
