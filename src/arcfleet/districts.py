@@ -13,7 +13,6 @@ from arcfleet.errors import ArcfleetError, OptionError, UnsolvableError
 from arcfleet.instance.change import not_required
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.methods import (
-    ALWAYS_PLANNED,
     LATEST_SHARE,
     METHODS,
     as_instance,
@@ -95,7 +94,7 @@ def solve_districts(
         Iterations are those of all districts and of the whole.
     seconds
         Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
-        return. With up to 2,000 tasks there is a plan, however short it is.
+        return; one that is too short for the plans of all districts is refused.
     params
         Settings of the method, as `solve` takes them.
     seed
@@ -118,8 +117,8 @@ def solve_districts(
         If no plan can exist, with the reasons, or none was found for a district.
     OptionError
         If an argument is wrong, the instance asks for operations, the fleet limit is too
-        low for so many districts, or, with more than 2,000 tasks, the plans of all
-        districts would come more than a tenth after the time limit.
+        low for so many districts, or the plans of all districts would come more than a
+        tenth after the time limit.
     FileError
         If the file of the instance is not one or is corrupt.
     """
@@ -165,6 +164,7 @@ def solve_districts(
         links=links,
         limits=_fleet_limits(instance, links),
         at_a_time=workers or (1 if executor == PROCESSES else number),
+        same_clock=executor == PROCESSES,
         progress=progress,
     )
     work.run(workers, executor)
@@ -259,6 +259,7 @@ class _Work:
     links: list[tuple[int, ...]]  # of each district
     limits: list[int | None]  # of its fleet
     at_a_time: int
+    same_clock: bool  # whether all workers are of this machine
     progress: ProgressCallback | None
     found: dict[int, _Found] = dataclasses.field(default_factory=dict)
     interrupted: bool = False
@@ -321,7 +322,6 @@ class _Work:
             or left == 0
             or self.interrupted
             or self.end.value
-            or len(self.instance.required) <= ALWAYS_PLANNED
         ):
             return
         passed = time.perf_counter() - self.stop.started
@@ -357,13 +357,17 @@ class _Work:
         if self.stop.seconds is not None:
             left = self.stop.seconds - self.stop.reserve - (began - self.stop.started)
             seconds = max(0.0, _SHARE * left / self._waves(len(self.links)))
+        # Processes take a while to start.
+        ends = None if seconds is None else time.time() + seconds
         for position, links in enumerate(self.links):
             if self.stop.iterations is not None:
                 share = _SHARE * self.stop.iterations * len(links) / tasks
                 iterations = max(1, int(share))
-            yield self._task(position, Stop(seconds=seconds, iterations=iterations))
+            first = self.same_clock and position < self.at_a_time
+            stop = Stop(seconds=seconds, iterations=iterations)
+            yield self._task(position, stop, ends if first else None)
 
-    def _task(self, position: int, stop: Stop) -> _District:
+    def _task(self, position: int, stop: Stop, ends: float | None = None) -> _District:
         return _District(
             instance=self.instance,
             name=f"{self.instance.name}, district {position + 1}",
@@ -373,6 +377,7 @@ class _Work:
             settings=self.settings,
             seed=child_seed(self.seed, position),
             stop=stop,
+            ends=ends,
             checked=self.stop.checked,
         )
 
@@ -411,6 +416,7 @@ class _District:
     settings: Any
     seed: int
     stop: Stop
+    ends: float | None  # when its time is over at the latest, by the clock of the machine
     checked: float | None  # as in StopSince
 
     def cut_out(self) -> Instance:
@@ -442,11 +448,15 @@ def _solve_district(
     task: _District, progress: ProgressCallback | None = None
 ) -> _Found | ArcfleetError:
     started = time.perf_counter()
+    seconds = task.stop.seconds
+    if seconds is not None and task.ends is not None:
+        seconds = min(seconds, max(1e-6, task.ends - time.time()))
     stop = StopSince(
-        seconds=task.stop.seconds,
+        seconds=seconds,
         iterations=task.stop.iterations,
         started=started,
         checked=task.checked,
+        refuses=True,
     )
     try:
         result = solve(

@@ -501,7 +501,8 @@ def _network(
     limit, tasks = time_limit(stop), len(instance.required)
     if in_parts:
         return Network(instance, threads, in_parts=True)
-    if limit is None or tasks <= ALWAYS_PLANNED:
+    refuses = isinstance(stop, StopSince) and stop.refuses
+    if limit is None or (tasks <= ALWAYS_PLANNED and not refuses):
         return Network(instance, threads)
     before = time.perf_counter() - started
     try:
