@@ -46,15 +46,25 @@ ARCFLEET_CLONES InsertionPlace scan_symmetric(const TaskEnds &ends,
 ARCFLEET_CLONES InsertionPlace scan_long(const TaskEnds &ends, const LongPair *pairs,
                                          const Visit *visits, int32_t first,
                                          int32_t end) {
-    return scan_route(ends, DirectedLanes<LongPair>{pairs, 0}, visits, first, end);
+    return scan_route(ends, LongLanes{pairs}, visits, first, end);
 }
 
 ARCFLEET_CLONES InsertionPlace scan_short(const TaskEnds &ends, const ShortPair *pairs,
-                                          int32_t closed, const Visit *visits,
-                                          int32_t first, int32_t end) {
-    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, visits, first,
-                      end);
+                                          const Visit *visits, int32_t first,
+                                          int32_t end) {
+    return scan_route(ends, ShortLanes(pairs), visits, first, end);
 }
+
+ARCFLEET_CLONES InsertionPlace scan_short_exactly(const TaskEnds &ends,
+                                                  const ShortPair *pairs,
+                                                  int32_t closed, const Visit *visits,
+                                                  int32_t first, int32_t end) {
+    return scan_route(ends, ExactShortLanes(pairs, closed), visits, first, end);
+}
+
+// Over so many places it is sooner done to count closed ways as kShortClosed, which is
+// less than they cost, and to look again where that made a difference.
+constexpr int32_t kWorthVerifying = 16;
 #endif
 
 } // namespace
@@ -91,7 +101,17 @@ InsertionPlace cheapest_insertion_between(const TaskTable &tasks, int32_t task,
     }
     if (const ShortPair *pairs = tasks.short_pairs(task)) {
         const int32_t closed = tasks.network().closed_cost();
-        return scan_short(ends, pairs, closed, visits, first, end);
+        if (closed == 0 || end - first >= kWorthVerifying) {
+            const InsertionPlace found = scan_short(ends, pairs, visits, first, end);
+            // No place costs less than it was counted. What costs less than one closed
+            // way has none.
+            if (closed == 0 || found.cost < kShortClosed ||
+                found.cost == Insertion(tasks, task)
+                                  .cost(visits[found.place - 1], visits[found.place])) {
+                return found;
+            }
+        }
+        return scan_short_exactly(ends, pairs, closed, visits, first, end);
     }
     if (const LongPair *pairs = tasks.long_pairs(task)) {
         return scan_long(ends, pairs, visits, first, end);

@@ -4,9 +4,11 @@
 
 #include "search/labelled_route.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
@@ -38,42 +40,94 @@ inline Lanes twice(const EndDistances &distances) {
     return reinterpret_cast<Lanes>(Halves{both, both});
 }
 
+// What is between the task and both ends of a visit: to u, to v, from u, from v.
+struct VisitLanes {
+    Lanes at_u;
+    Lanes at_v;
+};
+
 // Where distances are the same both ways, each serves twice: on the way to a visit and
 // on the way from it.
 struct SymmetricLanes {
     const EndDistances *distances;
 
-    Lanes depot() const { return twice(distances[0]); }
-    template <typename AnyVisit> Lanes at_u(const AnyVisit &visit) const {
-        return twice(distances[visit.u]);
-    }
-    template <typename AnyVisit> Lanes at_v(const AnyVisit &visit) const {
-        return twice(distances[visit.v]);
+    template <typename AnyVisit> VisitLanes at(const AnyVisit &visit) const {
+        return {twice(distances[visit.u]), twice(distances[visit.v])};
     }
 };
 
-template <typename Pair> struct DirectedLanes {
-    const Pair *distances;
-    int32_t closed; // what kShortClosed stands for
+struct LongLanes {
+    const LongPair *distances;
 
-    Lanes load(const int32_t *four) const {
-        Lanes lanes;
-        std::memcpy(&lanes, four, sizeof lanes);
+    template <typename AnyVisit> VisitLanes at(const AnyVisit &visit) const {
+        return load(distances[visit.task + 1]);
+    }
+
+  private:
+    static VisitLanes load(const LongPair &pair) {
+        VisitLanes lanes;
+        std::memcpy(&lanes.at_u, pair.at_u, sizeof lanes.at_u);
+        std::memcpy(&lanes.at_v, pair.at_v, sizeof lanes.at_v);
         return lanes;
     }
-    Lanes load(const uint16_t *four) const {
-        uint16_t numbers __attribute__((vector_size(8)));
-        std::memcpy(&numbers, four, sizeof numbers);
-        const Lanes lanes = __builtin_convertvector(numbers, Lanes);
-        return lanes + ((lanes == kShortClosed) & (closed - kShortClosed));
+};
+
+// Short numbers become long ones side by side with their high halves: one instruction
+// for four of them, where GCC takes six for __builtin_convertvector.
+class ShortLanes {
+  public:
+    explicit ShortLanes(const ShortPair *distances) : distances_(distances) {}
+
+    // Ways that turn rules close count as kShortClosed only.
+    template <typename AnyVisit>
+    [[gnu::always_inline]] VisitLanes at(const AnyVisit &visit) const {
+        return interleaved(load(visit), Halves{});
     }
-    Lanes depot() const { return load(distances[0].at_u); }
-    template <typename AnyVisit> Lanes at_u(const AnyVisit &visit) const {
-        return load(distances[visit.task + 1].at_u);
+
+  protected:
+    using Halves = uint16_t __attribute__((vector_size(16)));
+    static_assert(sizeof(ShortPair) == sizeof(Halves));
+
+    template <typename AnyVisit>
+    [[gnu::always_inline]] Halves load(const AnyVisit &visit) const {
+        Halves numbers;
+        std::memcpy(&numbers, distances_ + (visit.task + 1), sizeof numbers);
+        return numbers;
     }
-    template <typename AnyVisit> Lanes at_v(const AnyVisit &visit) const {
-        return load(distances[visit.task + 1].at_v);
+    [[gnu::always_inline]] static VisitLanes interleaved(Halves low, Halves high) {
+        if constexpr (std::endian::native == std::endian::big) {
+            std::swap(low, high);
+        }
+        return {reinterpret_cast<Lanes>(
+                    __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11)),
+                reinterpret_cast<Lanes>(
+                    __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15))};
     }
+
+  private:
+    const ShortPair *distances_;
+};
+
+// The same where closed ways count as what they cost.
+class ExactShortLanes : ShortLanes {
+  public:
+    ExactShortLanes(const ShortPair *distances, int32_t closed)
+        : ShortLanes(distances),
+          low_(Halves{} + static_cast<uint16_t>(closed - kShortClosed)),
+          high_(Halves{} + static_cast<uint16_t>(closed >> 16)) {}
+
+    template <typename AnyVisit>
+    [[gnu::always_inline]] VisitLanes at(const AnyVisit &visit) const {
+        const Halves numbers = load(visit);
+        const auto is_closed = reinterpret_cast<Halves>(numbers == kShortClosed);
+        return interleaved(numbers + (is_closed & low_), is_closed & high_);
+    }
+
+  private:
+    // What a closed way costs: what its low half is more than kShortClosed, without
+    // what is carried, and its high half.
+    Halves low_;
+    Halves high_;
 };
 
 // The task reached from a visit, at u and at v, and the way home by the visit, from u
@@ -84,10 +138,9 @@ template <typename Distances, typename AnyVisit>
     static_assert(offsetof(AnyVisit, from_v) == offsetof(AnyVisit, done_at_u) + 12);
     Lanes labels;
     std::memcpy(&labels, &visit.done_at_u, sizeof labels);
-    const Lanes by_u =
-        __builtin_shufflevector(labels, labels, 0, 0, 2, 2) + distances.at_u(visit);
-    const Lanes by_v =
-        __builtin_shufflevector(labels, labels, 1, 1, 3, 3) + distances.at_v(visit);
+    const VisitLanes ways = distances.at(visit);
+    const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) + ways.at_u;
+    const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) + ways.at_v;
     return by_u < by_v ? by_u : by_v;
 }
 
@@ -129,10 +182,11 @@ scan_lanes(const TaskEnds &ends, const Distances &distances, const AnyVisit *vis
     for (; visit < end; ++visit) {
         Lanes labels;
         std::memcpy(&labels, &visit->done_at_u, sizeof labels);
-        const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) +
-                           distances.at_u(*visit);
-        const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) +
-                           distances.at_v(*visit);
+        const VisitLanes ways = distances.at(*visit);
+        const Lanes by_u =
+            __builtin_shufflevector(labels, labels, 0, 0, 2, 2) + ways.at_u;
+        const Lanes by_v =
+            __builtin_shufflevector(labels, labels, 1, 1, 3, 3) + ways.at_v;
         const Lanes nearer = by_u < by_v ? by_u : by_v;
         const Lanes cost = done + __builtin_shufflevector(nearer, nearer, 3, 2, 3, 2);
         const auto less = cost < least;

@@ -218,13 +218,13 @@ ARCFLEET_CLONES int64_t scan_symmetric(const TripTask &task,
 
 ARCFLEET_CLONES int64_t scan_long(const TripTask &task, const LongPair *pairs,
                                   const TripRoute &route, const SomeTrips &trips) {
-    return scan_trips(task, DirectedLanes<LongPair>{pairs, 0}, route, trips);
+    return scan_trips(task, LongLanes{pairs}, route, trips);
 }
 
 ARCFLEET_CLONES int64_t scan_short(const TripTask &task, const ShortPair *pairs,
                                    int32_t closed, const TripRoute &route,
                                    const SomeTrips &trips) {
-    return scan_trips(task, DirectedLanes<ShortPair>{pairs, closed}, route, trips);
+    return scan_trips(task, ExactShortLanes(pairs, closed), route, trips);
 }
 #endif
 
