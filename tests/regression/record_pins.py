@@ -49,6 +49,8 @@ _TRAINING = {
     "learning_rate": 1e-3,
     "final_rate": 0.5,
     "weight_decay": 0.01,
+    "beta1": 0.9,
+    "beta2": 0.98,
     "clip_norm": 1.0,
     "ema_decay": 0.9,
     "flip_axes": True,

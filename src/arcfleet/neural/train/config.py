@@ -37,8 +37,6 @@ RENAMED = {
 }
 #: Settings that are gone, and what to do instead.
 REMOVED = {
-    "beta1": "drop it",
-    "beta2": "drop it",
     "directions": "label_order as-labelled keeps those of the labels",
     "lessons": "drop it",
     "objective": "fine-tuning is RLOO, `arcfleet paper train` has PPO",
@@ -164,6 +162,10 @@ class OptimiserConfig:
         End of the cosine decay, as a fraction of the learning rate.
     weight_decay
         Weight decay of matrices; norms and biases have none.
+    beta1
+        Decay of AdamW's first moment.
+    beta2
+        Decay of AdamW's second moment.
     clip_norm
         Largest norm of the gradient.
     ema_decay
@@ -176,6 +178,8 @@ class OptimiserConfig:
     warm_up_steps: int = setting(300, 0, 10**9)
     final_rate: float = setting(0.01, 0.0, 1)
     weight_decay: float = setting(0.01, 0.0, 10)
+    beta1: float = setting(0.9, 0.0, 1 - 1e-9)
+    beta2: float = setting(0.98, 0.0, 1 - 1e-9)
     clip_norm: float = setting(1.0, 1e-9, 10**9)
     ema_decay: float = setting(0.999, 0.0, 1 - 1e-9)
 

@@ -162,10 +162,6 @@ def validate(model: Policy, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
     return Gaps(*gaps)
 
 
-#: Decays of AdamW's first and second moments.
-_BETAS = (0.9, 0.98)
-
-
 class Learner:
     """Weights in training: float32 masters, a working copy, their EMA, and AdamW.
 
@@ -202,7 +198,7 @@ class Learner:
         others = {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}
         self._optimiser = torch.optim.AdamW(
             [matrices, others],
-            betas=_BETAS,
+            betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
             fused=weights[0].is_cuda,
         )
