@@ -317,12 +317,7 @@ class _Work:
         """Raise OptionError if others that take so long are foreseen to end too late."""
         limit = self.stop.seconds
         left = self._waves(len(self.links)) - self._waves(len(self.found))
-        if (
-            limit is None
-            or left == 0
-            or self.interrupted
-            or self.end.value
-        ):
+        if limit is None or left == 0 or self.interrupted or self.end.value:
             return
         passed = time.perf_counter() - self.stop.started
         if passed + left * seconds + self.stop.reserve > (1 + LATEST_SHARE) * limit:

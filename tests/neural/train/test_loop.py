@@ -42,11 +42,15 @@ from tests.neural.train.quick import (
 KILLED = changed(QUICK, steps=3, log_steps=1, validations=1, checkpoint_minutes=0.0)
 
 
-@pytest.mark.parametrize("sizes", [TINY, TINY_PUBLISHED], ids=["daam", "published"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"model": TINY}, {"model": TINY_PUBLISHED}, {"model": TINY, "muon_factor": 3.0}],
+    ids=["daam", "published", "muon"],
+)
 def test_resumed_run_comes_to_the_same_weights(
-    folder: Path, tmp_path: Path, sizes: Any
+    folder: Path, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    train = partial(run, folder, config=changed(QUICK, log_steps=1, model=sizes))
+    train = partial(run, folder, config=changed(QUICK, log_steps=1, **settings))
     assert_resumes(train, tmp_path, 6)
     # A finished run has nothing left to do.
     assert train(tmp_path / "part", resume=True).steps == 6

@@ -1,4 +1,5 @@
 import json
+import shutil
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
@@ -376,3 +377,14 @@ def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
             load_recipe(file)
     with pytest.raises(FileError, match=r"none\.toml.*found nothing of that name"):
         load_recipe(tmp_path / "none.toml")
+
+
+def test_the_recipe_goes_on_from_the_checkpoints_of_the_repository(tmp_path: Path) -> None:
+    kept = Path(__file__).parents[3] / "research" / "checkpoints" / "daam"
+    shutil.copytree(kept, tmp_path / "daam")
+    config = RecipeConfig(out=tmp_path / "daam", device="cpu", resume=True)
+    outcome = run_recipe(load_recipe(SHIPPED_RECIPE, tmp_path), config)
+    assert outcome.stages == 3
+    assert outcome.stopped_in is None
+    model = tmp_path / "daam" / "model.safetensors"
+    assert checksum(model) == checksum(SHIPPED_MODEL)

@@ -67,6 +67,15 @@ def test_a_resumed_run_shows_no_step_twice(
     assert [(line["step"], line["loss"]) for line in metrics(tmp_path)] == wanted
 
 
+def test_a_run_from_before_a_setting_came_goes_on(tmp_path: Path) -> None:
+    now = {"config": {"steps": 3, "muon_factor": 0.0, "distil_free_turns": False}}
+    RunFolder(tmp_path, {"config": {"steps": 3}}, resume=False).close()
+    RunFolder(tmp_path, now, resume=True).close()
+    now["config"]["muon_factor"] = 3.0
+    with pytest.raises(FileError, match="resumed with the same muon_factor"):
+        RunFolder(tmp_path, now, resume=True)
+
+
 @pytest.mark.parametrize(
     ("name", "found"), [("run", "a run"), ("recipe", "a recipe"), ("bare", "a model")]
 )

@@ -35,6 +35,8 @@ RENAMED = {
     "standardise": "normalise_advantages",
     "unbound": "giant_tour_fraction",
 }
+#: Settings that runs and recipes begun before them do not have, and what these did.
+ADDED = {"distil_free_turns": False, "muon_factor": 0.0}
 #: Settings that are gone, and what to do instead.
 REMOVED = {
     "directions": "label_order as-labelled keeps those of the labels",
@@ -329,6 +331,11 @@ def settings_of(config: TrainingConfig) -> dict[str, Any]:
         found |= value if name in ("run", "optimiser") else {name: value}
     found["model"] = sizes_of(config.model)
     return {**found, "weights": list(config.run.weights)}
+
+
+def with_added(found: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run with those that have come since and are expected."""
+    return {**{name: x for name, x in ADDED.items() if name in expected}, **found}
 
 
 def config_from(config_class: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:

@@ -52,6 +52,7 @@ from arcfleet.neural.train.config import (
     config_from,
     require_known,
     settings_of,
+    with_added,
 )
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.finetune import RlooTrainer
@@ -694,7 +695,10 @@ class _Record:
                 f"{len(self._stages)}: give them, or start again in another folder",
             )
         for record, wanted in zip(done, self._stages, strict=False):
-            name = difference(json.loads(record.stage), json.loads(json.dumps(wanted)))
+            before, now = json.loads(record.stage), json.loads(json.dumps(wanted))
+            if isinstance(before, dict) and isinstance(before.get("config"), dict):
+                before["config"] = with_added(before["config"], now["config"])
+            name = difference(before, now)
             if name is not None:
                 raise FileError(
                     self._file,

@@ -25,7 +25,7 @@ from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.neural.checkpoint import initial_file, load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
-from arcfleet.neural.train.config import config_from, settings_of
+from arcfleet.neural.train.config import config_from, settings_of, with_added
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
@@ -389,6 +389,7 @@ class RunFolder:
         found = read_identity(self.path)
         ends = found.pop("earlier_ends", [])
         (before, old_end), (now, end) = map(_without_end, (found, self.identity))
+        before["config"] = with_added(before["config"], now["config"])
         name = difference(before, now)
         if name is not None:
             raise FileError(
