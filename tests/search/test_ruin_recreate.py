@@ -8,6 +8,12 @@ from arcfleet.errors import InstanceError
 from tests.helpers import make_instance, solved, star, street
 
 
+def grid(size: int) -> list[tuple[int, int]]:
+    """Junctions at both ends of each street of a town of blocks."""
+    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
+    return [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
+
+
 def test_costs_beyond_the_range_are_refused() -> None:
     with pytest.raises(InstanceError, match="coarser unit"):
         solve(star(1, 1, 1, 1, 1, 1, cost=lambda node: 2**27))
@@ -27,10 +33,7 @@ def test_any_capacity_with_tasks_of_no_demand(capacity: int) -> None:
 
 def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
     """What a closed way costs is no distance: temperatures must not depend on it."""
-    size = 7
-    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
-    pairs = [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
-    links = [street(*pair, cost=10 + i % 7, demand=1) for i, pair in enumerate(pairs)]
+    links = [street(*pair, cost=10 + i % 7, demand=1) for i, pair in enumerate(grid(7))]
     town = make_instance(*links, capacity=14, u_turns="dead-ends")
     # Whoever arrives along this street may not leave: it is served the other way.
     end = links[40].head
@@ -46,10 +49,11 @@ def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
 
 def test_a_long_run_has_a_good_plan_at_once() -> None:
     """Early in a run of 1,600 iterations a street, plans are those of a run that ends."""
-    size, iterations = 15, 640_000
-    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
-    pairs = [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
-    links = [street(*x, cost=10 + i * i % 17, demand=1 + i % 3) for i, x in enumerate(pairs)]
+    iterations = 640_000
+    links = [
+        street(*pair, cost=10 + i * i % 17, demand=1 + i % 3)
+        for i, pair in enumerate(grid(15))
+    ]
     town = make_instance(*links, capacity=60)
     run = solved(town, stop=Stop(iterations=iterations), seed=1)
     behind = []
