@@ -8,6 +8,12 @@ from arcfleet.errors import InstanceError
 from tests.helpers import make_instance, solved, star, street
 
 
+def grid(size: int) -> list[tuple[int, int]]:
+    """Junctions at both ends of each street of a town of blocks."""
+    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
+    return [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
+
+
 def test_costs_beyond_the_range_are_refused() -> None:
     with pytest.raises(InstanceError, match="coarser unit"):
         solve(star(1, 1, 1, 1, 1, 1, cost=lambda node: 2**27))
@@ -27,10 +33,7 @@ def test_any_capacity_with_tasks_of_no_demand(capacity: int) -> None:
 
 def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
     """What a closed way costs is no distance: temperatures must not depend on it."""
-    size = 7
-    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
-    pairs = [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
-    links = [street(*pair, cost=10 + i % 7, demand=1) for i, pair in enumerate(pairs)]
+    links = [street(*pair, cost=10 + i % 7, demand=1) for i, pair in enumerate(grid(7))]
     town = make_instance(*links, capacity=14, u_turns="dead-ends")
     # Whoever arrives along this street may not leave: it is served the other way.
     end = links[40].head
@@ -42,6 +45,25 @@ def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
     trap = replace(town, turns=tuple(onto))
     costs = [solved(x, stop=Stop(iterations=20_000), seed=1).cost for x in (town, trap)]
     assert costs[1] < 1.03 * costs[0]
+
+
+def test_a_long_run_has_a_good_plan_at_once() -> None:
+    """Early in a run of 1,600 iterations a street, plans are those of a run that ends."""
+    iterations = 640_000
+    links = [
+        street(*pair, cost=10 + i * i % 17, demand=1 + i % 3)
+        for i, pair in enumerate(grid(15))
+    ]
+    town = make_instance(*links, capacity=60)
+    run = solved(town, stop=Stop(iterations=iterations), seed=1)
+    behind = []
+    for part in (128, 64):
+        few = iterations // part
+        ended = solved(town, stop=Stop(iterations=few), seed=1).cost
+        now = min(x.cost for x in run.history if x.iteration < few)
+        behind.append(now / ended - 1)
+    # A mean of 0.0 %; 2.4 % where the first cycle has a thirty-second of all iterations.
+    assert sum(behind) / len(behind) < 0.01
 
 
 def test_services_that_add_up_beyond_the_limit_are_refused_with_turn_rules() -> None:

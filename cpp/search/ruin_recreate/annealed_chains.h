@@ -50,6 +50,7 @@ template <typename Chain> class AnnealedChains : public Engine {
 
   private:
     double seconds_per_iteration(const Plan &plan) const;
+    int64_t lead(double iterations, double num_tasks) const;
     double cycle_share() const;
     int64_t this_cycle_iterations() const;
     int64_t phase() const;
@@ -92,6 +93,8 @@ template <typename Chain> class AnnealedChains : public Engine {
     // Cycles that double in length take the place of the first.
     static constexpr int32_t kLongCycles = 400;
     static constexpr int64_t kLead = 6;
+    // More of them where the first would have twice as many iterations for each task.
+    static constexpr double kFirstCycle = 10.0;
     // The clock is looked at, and the temperature lowered, once in so many iterations.
     static constexpr int64_t kBatch = 32;
     // Iterations that tell how fast the search is; fewer where they would take more
@@ -118,7 +121,6 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
         chain.start(first);
     }
     offer(0);
-    lead_ = num_tasks >= kLongCycles ? kLead : 0;
     const double n = num_tasks;
     // More time is spent on more cycles and on longer ones alike.
     const auto equal_cycles = [&](double iterations) {
@@ -128,6 +130,7 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
     if (horizon_.seconds > 0.0) {
         const double pace = seconds_per_iteration(first);
         cycle_seconds_ = horizon_.seconds / equal_cycles(horizon_.seconds / pace);
+        lead_ = lead(cycle_seconds_ / pace, n);
         cycle_end_seconds_ = cycle_share() * cycle_seconds_;
     } else {
         double iterations = std::max(kShortestCycle, kCycleFactor * n * n);
@@ -137,11 +140,22 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
             iterations = each / equal_cycles(each);
         }
         cycle_iterations_ = std::max<int64_t>(1, std::llround(iterations));
+        lead_ = lead(iterations, n);
         cycle_end_iteration_ = this_cycle_iterations();
     }
 }
 
-// Of the usual length of a cycle: 1, 1, 2, 4, 8 and 16 parts of 32 in the lead.
+// How many short cycles take the place of the first, which has so many iterations.
+template <typename Chain>
+int64_t AnnealedChains<Chain>::lead(double iterations, double num_tasks) const {
+    if (num_tasks < kLongCycles) {
+        return 0;
+    }
+    const double firsts = iterations / (kFirstCycle * num_tasks);
+    return std::max(kLead, 1 + static_cast<int64_t>(std::log2(std::max(1.0, firsts))));
+}
+
+// Of the usual length of a cycle: 1, 1, 2, 4, 8 and 16 parts of 32 in a lead of six.
 template <typename Chain> double AnnealedChains<Chain>::cycle_share() const {
     return cycle_ < lead_
                ? std::exp2(static_cast<double>(std::max<int64_t>(1, cycle_) - lead_))
