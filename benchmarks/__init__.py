@@ -4,8 +4,10 @@ Micro benchmarks (`*_speed`, `street_maps`) time one piece of code. Suites of in
 measured by `arcfleet bench` and, beside other programs, by `side_by_side` and
 `maens_reference`; `time_limits` times whole commands; `scale` is about large
 instances, `bounds` and `bounds_validity` about lower bounds; `turns_on_maps` and
-`drive_area` make the plans of the results page on drivable plans. Tables and figures of
-the paper are made by `arcfleet paper`. Lines of finished measurements are in `results/`.
+`drive_area` make the plans of the results page on drivable plans. `neural_gaps` compares
+learned models on test sets, `neural_time` a GPU with its cores to the cores alone. Tables
+and figures of the paper are made by `arcfleet paper`. Lines of finished measurements are in
+`results/`.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +83,9 @@ def run(args: argparse.Namespace) -> None:
 
     ended = time.perf_counter() + args.seconds
     loaded = load_for_solving(args.model, args.device)
-    with ProcessPoolExecutor(args.workers) as pool:
+    # Not forked: torch has threads.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(args.workers, mp_context=context) as pool:
         for name in args.sets:
             path = args.folder / f"{name}.npz"
             dataset = Dataset.open(path)

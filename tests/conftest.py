@@ -19,6 +19,11 @@ settings.load_profile("arcfleet")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Tests of Ray wait long for its processes: last, they would keep one worker waiting.
+    items.sort(key=lambda item: "workers" not in item.path.parts)
+
+
 def pytest_configure() -> None:
     # A shell starts background commands with Ctrl-C ignored, and so may CI; the tests of
     # interrupted searches need it, in this process and in those they start.
