@@ -265,6 +265,13 @@ def test_a_time_limit_too_short_for_all_districts_is_refused(workers: int) -> No
     assert "give it more time or more workers" in str(error.value)
 
 
+def test_a_pause_of_the_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over before the first district ends, but the others take no time."""
+    require_time = _Work._require_time  # noqa: SLF001
+    monkeypatch.setattr(_Work, "_require_time", lambda work, _: require_time(work, 0.0))
+    assert in_districts(TOWN, 4, seconds=1e-6).stopped_by == "seconds"
+
+
 def test_a_method_must_be_one_that_workers_can_import() -> None:
     def local_run(network: Network, context: RunContext) -> Result:
         raise NotImplementedError

@@ -94,7 +94,8 @@ def solve_districts(
         Iterations are those of all districts and of the whole.
     seconds
         Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
-        return; one that is too short for the plans of all districts is refused.
+        return; one that is too short for first plans of all districts is refused when the
+        first district shows it. Processes take about a second to start.
     params
         Settings of the method, as `solve` takes them.
     seed
@@ -117,7 +118,7 @@ def solve_districts(
         If no plan can exist, with the reasons, or none was found for a district.
     OptionError
         If an argument is wrong, the instance asks for operations, the fleet limit is too
-        low for so many districts, or the plans of all districts would come more than a
+        low for so many districts, or first plans of all districts are foreseen more than a
         tenth after the time limit.
     FileError
         If the file of the instance is not one or is corrupt.
@@ -164,7 +165,6 @@ def solve_districts(
         links=links,
         limits=_fleet_limits(instance, links),
         at_a_time=workers or (1 if executor == PROCESSES else number),
-        same_clock=executor == PROCESSES,
         progress=progress,
     )
     work.run(workers, executor)
@@ -259,7 +259,6 @@ class _Work:
     links: list[tuple[int, ...]]  # of each district
     limits: list[int | None]  # of its fleet
     at_a_time: int
-    same_clock: bool  # whether all workers are of this machine
     progress: ProgressCallback | None
     found: dict[int, _Found] = dataclasses.field(default_factory=dict)
     interrupted: bool = False
@@ -276,7 +275,7 @@ class _Work:
                 failures[position] = outcome
             else:
                 self._take(position, outcome)
-                self._require_time(self.found[position].seconds)
+                self._require_time(self.found[position].first_seconds)
             self._report()
 
         self._report()
@@ -314,14 +313,18 @@ class _Work:
         return -(-districts // self.at_a_time)
 
     def _require_time(self, seconds: float) -> None:
-        """Raise OptionError if others that take so long are foreseen to end too late."""
+        """Raise OptionError if the plans of the others come too late, each after so long.
+
+        A pause of the machine is no reason: what is left must itself take too long.
+        """
         limit = self.stop.seconds
-        left = self._waves(len(self.links)) - self._waves(len(self.found))
-        if limit is None or left == 0 or self.interrupted or self.end.value:
+        waves = self._waves(len(self.links)) - self._waves(len(self.found))
+        if limit is None or waves == 0 or self.interrupted or self.end.value:
             return
-        passed = time.perf_counter() - self.stop.started
-        if passed + left * seconds + self.stop.reserve > (1 + LATEST_SHARE) * limit:
-            self._refuse(left * seconds)
+        left = waves * seconds
+        ends = time.perf_counter() - self.stop.started + left + self.stop.reserve
+        if left > LATEST_SHARE * limit and ends > (1 + LATEST_SHARE) * limit:
+            self._refuse(left)
 
     def _refuse(self, seconds: float) -> NoReturn:
         """Raise OptionError where the districts need so much time from now on."""
@@ -352,17 +355,13 @@ class _Work:
         if self.stop.seconds is not None:
             left = self.stop.seconds - self.stop.reserve - (began - self.stop.started)
             seconds = max(0.0, _SHARE * left / self._waves(len(self.links)))
-        # Processes take a while to start.
-        ends = None if seconds is None else time.time() + seconds
         for position, links in enumerate(self.links):
             if self.stop.iterations is not None:
                 share = _SHARE * self.stop.iterations * len(links) / tasks
                 iterations = max(1, int(share))
-            first = self.same_clock and position < self.at_a_time
-            stop = Stop(seconds=seconds, iterations=iterations)
-            yield self._task(position, stop, ends if first else None)
+            yield self._task(position, Stop(seconds=seconds, iterations=iterations))
 
-    def _task(self, position: int, stop: Stop, ends: float | None = None) -> _District:
+    def _task(self, position: int, stop: Stop) -> _District:
         return _District(
             instance=self.instance,
             name=f"{self.instance.name}, district {position + 1}",
@@ -372,7 +371,6 @@ class _Work:
             settings=self.settings,
             seed=child_seed(self.seed, position),
             stop=stop,
-            ends=ends,
             checked=self.stop.checked,
         )
 
@@ -411,7 +409,6 @@ class _District:
     settings: Any
     seed: int
     stop: Stop
-    ends: float | None  # when its time is over at the latest, by the clock of the machine
     checked: float | None  # as in StopSince
 
     def cut_out(self) -> Instance:
@@ -434,7 +431,7 @@ class _Found:
 
     routes: tuple[Route, ...]
     iterations: int
-    seconds: float
+    first_seconds: float  # until there was a plan
     interrupted: bool
     hardly_begun: bool  # when its time was over
 
@@ -443,15 +440,11 @@ def _solve_district(
     task: _District, progress: ProgressCallback | None = None
 ) -> _Found | ArcfleetError:
     started = time.perf_counter()
-    seconds = task.stop.seconds
-    if seconds is not None and task.ends is not None:
-        seconds = min(seconds, max(1e-6, task.ends - time.time()))
     stop = StopSince(
-        seconds=seconds,
+        seconds=task.stop.seconds,
         iterations=task.stop.iterations,
         started=started,
         checked=task.checked,
-        refuses=True,
     )
     try:
         result = solve(
@@ -468,7 +461,7 @@ def _solve_district(
     return _Found(
         routes=result.solution.routes,
         iterations=result.iterations,
-        seconds=time.perf_counter() - started,
+        first_seconds=result.history[0].seconds if result.history else result.seconds,
         interrupted=result.stopped_by == "interrupt",
         hardly_begun=result.stopped_by == "seconds"
         and result.iterations < BEGUN * len(task.links),

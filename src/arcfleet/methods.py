@@ -501,8 +501,7 @@ def _network(
     limit, tasks = time_limit(stop), len(instance.required)
     if in_parts:
         return Network(instance, threads, in_parts=True)
-    refuses = isinstance(stop, StopSince) and stop.refuses
-    if limit is None or (tasks <= ALWAYS_PLANNED and not refuses):
+    if limit is None or tasks <= ALWAYS_PLANNED:
         return Network(instance, threads)
     before = time.perf_counter() - started
     try:

@@ -48,7 +48,7 @@ def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
 
 
 def test_a_long_run_has_a_good_plan_at_once() -> None:
-    """Early in a run of 1,600 iterations a street, plans are those of a run that ends."""
+    """Early in a run of 1,500 iterations a street, plans are those of a run that ends."""
     iterations = 640_000
     links = [
         street(*pair, cost=10 + i * i % 17, demand=1 + i % 3)

@@ -140,12 +140,13 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
             iterations = each / equal_cycles(each);
         }
         cycle_iterations_ = std::max<int64_t>(1, std::llround(iterations));
-        lead_ = lead(iterations, n);
+        lead_ = lead(horizon_.iterations > 0 ? iterations : 0.0, n);
         cycle_end_iteration_ = this_cycle_iterations();
     }
 }
 
-// How many short cycles take the place of the first, which has so many iterations.
+// How many short cycles take the place of the first, which has so many iterations; 0
+// where the horizon is unknown.
 template <typename Chain>
 int64_t AnnealedChains<Chain>::lead(double iterations, double num_tasks) const {
     if (num_tasks < kLongCycles) {

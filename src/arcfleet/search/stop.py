@@ -174,15 +174,11 @@ class StopSince(Stop):
         Seconds of the time limit that are kept for what follows `solve`.
     checked
         Seconds that `require_solvable` took, where it was called before; else None.
-    refuses
-        Whether too short a time is refused however few the tasks are; else there is a plan
-        of up to `ALWAYS_PLANNED` tasks, however late.
     """
 
     started: float
     reserve: float = 0.0
     checked: float | None = None
-    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from arcfleet.errors import OptionError  # noqa: E402
 from arcfleet.neural.model import Daam, DaamConfig  # noqa: E402
+from arcfleet.neural.train.config import OptimiserConfig  # noqa: E402
+from arcfleet.neural.train.loop import Learner  # noqa: E402
 from arcfleet.neural.train.muon import Muon, hidden_matrices, orthogonal  # noqa: E402
 
 
@@ -34,7 +38,7 @@ def test_a_step_is_as_large_as_one_of_adamw_and_parts_are_apart() -> None:
     gradient = torch.randn(24, 8)
     gradient[8:16] *= 1e-4  # the keys learn as fast as queries and values
     weight = torch.nn.Parameter(start.clone())
-    optimiser = Muon([weight], weight_decay=0.5)
+    optimiser = Muon({weight: 3}, weight_decay=0.5)
     optimiser.param_groups[0]["lr"] = 0.1
     weight.grad = gradient
     optimiser.step()
@@ -46,9 +50,18 @@ def test_a_step_is_as_large_as_one_of_adamw_and_parts_are_apart() -> None:
 
 
 def test_hidden_matrices_are_those_of_the_layers() -> None:
-    model = Daam(DaamConfig(width=8, layers=2, heads=2, feed_forward=16))
-    names = {id(weight): name for name, weight in model.named_parameters()}
-    found = [names[id(weight)] for weight in hidden_matrices(model)]
-    layer = ("query_key_value", "out", "widen", "narrow")
-    assert found == [f"encoder.{i}.{name}.weight" for i in range(2) for name in layer]
-    assert hidden_matrices(torch.nn.Linear(3, 3)) == []
+    model = Daam(DaamConfig(width=8, layers=2, heads=2, feed_forward=24))
+    names: dict[Any, str] = {x: name for name, x in model.named_parameters()}
+    found = {names[weight]: parts for weight, parts in hidden_matrices(model).items()}
+    layer = {"query_key_value": 3, "out": 1, "widen": 1, "narrow": 1}
+    assert found == {
+        f"encoder.{i}.{name}.weight": parts
+        for i in range(2)
+        for name, parts in layer.items()
+    }
+
+
+def test_a_model_without_an_encoder_is_refused() -> None:
+    config = OptimiserConfig(muon_factor=3.0)
+    with pytest.raises(OptionError, match="for a model without an encoder, got 3"):
+        Learner(torch.nn.Linear(3, 3), config, torch.float32)

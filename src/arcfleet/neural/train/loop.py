@@ -189,10 +189,14 @@ class Learner:
         self._world = world
         self._config = config
         weights = list(model.parameters())
-        hidden = hidden_matrices(model) if config.muon_factor else []
+        hidden = hidden_matrices(model) if config.muon_factor else {}
+        if config.muon_factor and not hidden:
+            raise OptionError(
+                f"expected muon_factor 0 for a model without an encoder, got "
+                f"{config.muon_factor:g}: leave it out"
+            )
         self._muon = Muon(hidden, config.weight_decay) if hidden else None
-        of_muon = {id(weight) for weight in hidden}
-        weights = [weight for weight in weights if id(weight) not in of_muon]
+        weights = [weight for weight in weights if weight not in hidden]
         matrices: dict[str, Any] = {"params": [w for w in weights if w.dim() > 1]}
         # Decay would only pull norms and biases off their place.
         others = {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}

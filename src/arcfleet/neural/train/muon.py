@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from torch import Tensor, nn
 
@@ -25,28 +25,40 @@ _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS = 5
 
 
-def hidden_matrices(model: nn.Module) -> list[Tensor]:
-    """Return the weights of the linear layers within the encoder of a model."""
+def hidden_matrices(model: nn.Module) -> dict[Tensor, int]:
+    """Return the weights of the linear layers within the encoder of a model.
+
+    The values are the number of matrices that a weight holds, one below the other: that of
+    queries, keys and values holds three.
+    """
     encoder = getattr(model, "encoder", None)
     if encoder is None:
-        return []
-    layers = [x for x in encoder.modules() if isinstance(x, torch.nn.Linear)]
-    return [layer.weight for layer in layers]
+        return {}
+    return {
+        layer.weight: 3 if name.endswith("query_key_value") else 1
+        for name, layer in encoder.named_modules()
+        if isinstance(layer, torch.nn.Linear)
+    }
 
 
 class Muon(torch.optim.Optimizer):
     """Momentum with orthogonal steps, for matrices.
 
-    A matrix whose rows are a multiple of its columns, such as that of queries, keys and
-    values, counts as that many square ones.
+    Parameters
+    ----------
+    matrices
+        Weights, and the number of matrices that each holds, one below the other.
+    weight_decay
+        Weight decay.
     """
 
-    def __init__(self, matrices: Iterable[Tensor], weight_decay: float) -> None:
-        super().__init__(matrices, {"lr": 0.0, "weight_decay": weight_decay})
+    def __init__(self, matrices: Mapping[Tensor, int], weight_decay: float) -> None:
+        super().__init__(list(matrices), {"lr": 0.0, "weight_decay": weight_decay})
+        self._parts = dict(matrices)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Make one step along the gradients."""
+        """Make one step down the gradients."""
         for group in self.param_groups:
             weights = [x for x in group["params"] if x.grad is not None]
             gradients = [x.grad for x in weights]
@@ -54,17 +66,16 @@ class Muon(torch.optim.Optimizer):
             torch._foreach_lerp_(kept, gradients, 1 - MOMENTUM)
             steps = [g.lerp(m, MOMENTUM) for g, m in zip(gradients, kept, strict=True)]
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            for shape in dict.fromkeys(x.shape for x in weights):
-                at = [i for i, x in enumerate(weights) if x.shape == shape]
-                stack = torch.stack([steps[i] for i in at])
-                rows, columns = shape
-                scale = _STEP * math.sqrt(max(rows, columns))
-                if rows % columns == 0 and rows // columns == 3:
-                    stack = stack.view(-1, columns, columns)
-                    scale = _STEP * math.sqrt(columns)
-                stack = orthogonal(stack).view(len(at), rows, columns)
+            kinds = [(x.shape, self._parts[x]) for x in weights]
+            for kind in dict.fromkeys(kinds):
+                (rows, columns), parts = kind
+                at = [i for i, each in enumerate(kinds) if each == kind]
+                stack = torch.stack([steps[i] for i in at])  # (weights, rows, columns)
+                stack = orthogonal(stack.view(-1, rows // parts, columns))
+                scale = _STEP * math.sqrt(max(rows // parts, columns))
+                down = list(stack.view(len(at), rows, columns))
                 alpha = -group["lr"] * scale
-                torch._foreach_add_([weights[i] for i in at], list(stack), alpha=alpha)
+                torch._foreach_add_([weights[i] for i in at], down, alpha=alpha)
 
     def _momentum(self, weight: Tensor) -> Tensor:
         state = self.state[weight]

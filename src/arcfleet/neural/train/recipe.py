@@ -7,7 +7,7 @@ A recipe is a TOML file such as `recipe.toml`, which makes the shipped model:
     [settings]                 settings of all stages
     [PHASE]                    settings of all stages of a phase: pretrain, finetune, ...
     [data.GROUP]               data sets that are made where they are missing
-    set = "task"               or "varied": with the scale, the name of a Task set
+    set = "task"               or "varied", "scenes": with the scale, the name of a set
     tasks = [20, 30]           one file for each scale and seed
     seeds = [1, 3]             or by scale: { 20 = [1], 30 = [1, 3] }
     count = 5000               instances of each file, likewise
