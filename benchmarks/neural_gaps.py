@@ -23,11 +23,14 @@ import numpy as np
 from arcfleet.bench.machine import commit, machine
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.labels import labels_path, open_labels
+from arcfleet.errors import OptionError
 from arcfleet.report.tables import table
 from benchmarks import run_and_exit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from arcfleet.neural.solver import LoadedModel
 
 UNSEEN = ["denver_downtown", "monaco", "paris_trocadero", "reisterstown_md"]
 UNSEEN += ["maisons_laffitte", "andorra"]
@@ -104,25 +107,33 @@ def make(folder: Path, maps: Path, names: list[str], workers: int) -> None:
 def run(args: argparse.Namespace) -> None:
     """Decode all sets by all models and strategies, a line each."""
     import arcfleet.paper.strategies  # noqa: F401  # registers those of the paper
-    from arcfleet.neural.solver import decode_dataset, load_for_solving
+    from arcfleet.neural.solver import decode_dataset
 
-    known = {_key(line) for line in read(args.lines)}
+    models = {name: _loaded(file, args.device) for name, file in args.models}
+    known = {_key(line): line for line in read(args.lines)}
     started = time.perf_counter()
     for strategy in args.strategies:
         for name in args.sets:
             dataset = Dataset.open(args.folder / f"{name}.npz")
             labels = open_labels(labels_path(Path(dataset.path)), dataset).cost.tolist()
-            for model in args.models:
-                label, _, file = model.partition("=")
-                if (label, name, strategy) in known:
+            count = min(args.count, len(dataset))
+            for model, (loaded, checksum) in models.items():
+                same = {"model_sha256": checksum, "count": count}
+                before = known.get((model, name, strategy))
+                if before is not None:
+                    if any(before[key] != value for key, value in same.items()):
+                        raise OptionError(
+                            f"expected lines of {model} and {name} with the same model and "
+                            f"{count} instances, found others in {args.lines}: name "
+                            "another file"
+                        )
                     continue
                 if time.perf_counter() - started > args.seconds:
                     return
-                loaded = load_for_solving(file or None, args.device)
                 decoded = decode_dataset(
                     loaded,
                     dataset,
-                    min(args.count, len(dataset)),
+                    count,
                     strategy,
                     samples=SAMPLES,
                     threads=args.threads,
@@ -130,19 +141,37 @@ def run(args: argparse.Namespace) -> None:
                     warm_up=False,
                 )
                 line = {
-                    "model": label,
+                    "model": model,
                     "set": name,
                     "strategy": strategy,
+                    **same,
                     "seconds": round(float(decoded.seconds), 3),
                     "commit": commit(),
                     "machine": machine(),
                     "costs": [int(x) for x in decoded.costs],
-                    "labels": labels[: len(decoded.costs)],
+                    "labels": labels[:count],
                 }
                 with args.lines.open("a", encoding="utf-8") as file_of_lines:
                     file_of_lines.write(json.dumps(line) + "\n")
                 gap, margin = interval(gaps(line))
-                print(f"{label} {name} {strategy}: {gap:.2f} ± {margin:.2f} %", flush=True)
+                print(f"{model} {name} {strategy}: {gap:.2f} ± {margin:.2f} %", flush=True)
+
+
+def model_file(text: str) -> tuple[str, Path | None]:
+    """Parse a model: NAME=FILE, or "daam" for the shipped one."""
+    name, _, file = text.partition("=")
+    if not file and text != "daam":
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE or daam, got {text!r}")
+    return name, Path(file) if file else None
+
+
+def _loaded(file: Path | None, device: str) -> tuple[LoadedModel, str]:
+    """Load a model, and compute the checksum of its file."""
+    from arcfleet.neural.checkpoint import SHIPPED_MODEL
+    from arcfleet.neural.solver import load_for_solving
+    from arcfleet.neural.train.run import checksum
+
+    return load_for_solving(file, device), checksum(file or SHIPPED_MODEL)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -205,7 +234,14 @@ def main() -> None:
     one.add_argument("folder", type=Path)
     one.add_argument("lines", type=Path)
     one.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    one.add_argument("--models", nargs="+", default=["daam"], metavar="NAME=FILE")
+    one.add_argument(
+        "--models",
+        type=model_file,
+        nargs="+",
+        default=[("daam", None)],
+        metavar="NAME=FILE",
+        help="models, daam for the shipped one",
+    )
     one.add_argument("--strategies", nargs="+", default=["as-decoded", "neural-lns"])
     one.add_argument("--device", default="auto")
     one.add_argument("--count", type=int, default=1000, help="instances of each set")

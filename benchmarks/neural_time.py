@@ -7,7 +7,7 @@ FOLDER holds the sets of `benchmarks.neural_gaps`. Ruin and recreate solves the 
 nothing, and from the plans of a learned strategy, by so many processes; the seconds of both
 include reading the instances and making their networks, and those of the second also the
 strategy. The checker verifies plans of the first instances of every row, untimed. Rounds
-are taken by turns, the median counts.
+are taken by turns, the median counts; every strategy is decoded once before.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.bench.machine import commit, machine
 from arcfleet.datasets import Dataset
 from arcfleet.datasets.labels import labels_path, open_labels
+from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.report.charts import Point, draw_pareto
 from arcfleet.report.tables import table
@@ -64,6 +65,7 @@ def main() -> None:
     one.add_argument("--device", default="auto")
     one.add_argument("--count", type=int, default=1000, help="instances of each set")
     one.add_argument("--workers", type=int, default=1)
+    one.add_argument("--threads", type=int, default=1, help="of Split and torch")
     one.add_argument("--rounds", type=int, default=1)
     one.add_argument("--seconds", type=float, default=1e9, help="begin nothing after this")
     one = commands.add_parser("report", help="print a table, draw a picture")
@@ -79,10 +81,20 @@ def main() -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure all rows of each set by turns, a line each."""
-    from arcfleet.neural.solver import load_for_solving
+    from arcfleet.neural.checkpoint import SHIPPED_MODEL
+    from arcfleet.neural.solver import device_name, load_for_solving
+    from arcfleet.neural.train.run import checksum
 
     ended = time.perf_counter() + args.seconds
     loaded = load_for_solving(args.model, args.device)
+    facts = {
+        "model_sha256": checksum(args.model or SHIPPED_MODEL),
+        "device": device_name(loaded.device),
+        "machine": machine(),
+        "workers": args.workers,
+        "threads": args.threads,
+        "commit": commit(),
+    }
     # Not forked: torch has threads.
     context = get_context("spawn")
     with ProcessPoolExecutor(args.workers, mp_context=context) as pool:
@@ -91,17 +103,17 @@ def run(args: argparse.Namespace) -> None:
             dataset = Dataset.open(path)
             count = min(args.count, len(dataset))
             labels = open_labels(labels_path(path), dataset).cost[:count].tolist()
-            decode(loaded, dataset, count, "as-decoded")  # libraries choose their kernels
+            for strategy in LEARNED:  # libraries choose their kernels
+                decode(loaded, dataset, count, strategy, args.threads)
             search(pool, path, count, 1, None)
             for _ in range(args.rounds):
                 for row in rows():
                     if time.perf_counter() > ended:
                         return
-                    line = measure(row, loaded, pool, path, count)
-                    line |= {"set": name, "labels": labels, "workers": args.workers}
-                    line |= {"device": str(loaded.device), "machine": machine()}
+                    line = measure(row, loaded, pool, path, count, args.threads)
+                    line |= {"set": name, "labels": labels, **facts}
                     with args.lines.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps({**line, "commit": commit()}) + "\n")
+                        file.write(json.dumps(line) + "\n")
                     text = f"{name} {row}: {1000 * line['seconds'] / count:.2f} ms, "
                     print(text + f"{interval(gaps(line))[0]:.2f} %", flush=True)
 
@@ -113,7 +125,12 @@ def rows() -> list[tuple[str, int]]:
 
 
 def measure(
-    row: tuple[str, int], loaded: Any, pool: ProcessPoolExecutor, path: Path, count: int
+    row: tuple[str, int],
+    loaded: Any,
+    pool: ProcessPoolExecutor,
+    path: Path,
+    count: int,
+    threads: int,
 ) -> dict[str, Any]:
     """Make plans of all instances, and return costs and seconds."""
     strategy, iterations = row
@@ -121,24 +138,25 @@ def measure(
     plans: dict[int, Any] | None = None
     costs: list[int] = []
     if strategy:
-        decoded = decode(loaded, Dataset.open(path), count, strategy)
+        decoded = decode(loaded, Dataset.open(path), count, strategy, threads)
         costs, plans = decoded.costs.tolist(), decoded.plans
     if iterations:
         costs = search(pool, path, count, iterations, plans)
     seconds = time.perf_counter() - started
-    if iterations:
-        search(pool, path, min(_VERIFIED, count), iterations, plans, verify=True)
+    some = min(_VERIFIED, count)
+    if search(pool, path, some, iterations, plans, verify=True) != costs[:some]:
+        raise AssertionError(f"other plans of {path} the second time")
     facts = {"strategy": strategy, "iterations": iterations}
     return {**facts, "seconds": round(seconds, 4), "costs": costs}
 
 
-def decode(loaded: Any, dataset: Dataset, count: int, strategy: str) -> Any:
+def decode(loaded: Any, dataset: Dataset, count: int, strategy: str, threads: int) -> Any:
     """Decode a batch and keep all plans."""
     from arcfleet.neural.solver import decode_dataset
 
     options: dict[str, Any] = {"samples": SAMPLES, "keep": range(count)}
     return decode_dataset(
-        loaded, dataset, count, strategy, warm_up=False, threads=8, **options
+        loaded, dataset, count, strategy, warm_up=False, threads=threads, **options
     )
 
 
@@ -151,7 +169,10 @@ def search(
     *,
     verify: bool = False,
 ) -> list[int]:
-    """Return the costs of ruin and recreate from nothing or from plans."""
+    """Return the costs of ruin and recreate from nothing or from plans.
+
+    With 0 iterations the plans stay as they are.
+    """
     parts = [range(i, min(i + _CHUNK, count)) for i in range(0, count, _CHUNK)]
     started = [None if plans is None else [plans[i] for i in part] for part in parts]
     found = pool.map(
@@ -170,16 +191,16 @@ def _search_part(
         start = None if plans is None else from_plan(network, *plans[place])
         context = RunContext(
             method="ruin-recreate",
-            stop=Stop(iterations=iterations),
+            stop=Stop(iterations=iterations or 1),
             seed=index,
             start=start,
         )
-        result = ruin_recreate(network, context)
-        if verify:
-            verified = check(network.instance, result.solution)
-            if not verified.ok or verified.cost != result.cost:
-                raise AssertionError(f"a wrong plan of instance {index} of {path}")
-        costs.append(int(result.cost))
+        plan = start
+        if iterations or plan is None:
+            plan = ruin_recreate(network, context).solution
+        if verify and not check(network.instance, plan).ok:
+            raise AssertionError(f"a wrong plan of instance {index} of {path}")
+        costs.append(int(plan.cost))
     return costs
 
 
@@ -191,10 +212,16 @@ def _open(path: Path) -> Dataset:
 def report(path: Path, name: str, picture: Path | None) -> None:
     """Print the medians of a set, and draw them."""
     lines = [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in lines if line["set"] == name]
+    alike = ("model_sha256", "device", "machine", "workers", "threads")
+    if len({tuple(line[key] for key in alike) for line in lines}) != 1:
+        raise OptionError(
+            f"expected lines of {name} with the same {', '.join(alike)} in {path}, found "
+            "others or none: keep them in files of their own"
+        )
     by_row: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for line in lines:
-        if line["set"] == name:
-            by_row.setdefault((line["strategy"], line["iterations"]), []).append(line)
+        by_row.setdefault((line["strategy"], line["iterations"]), []).append(line)
     found = []
     for (strategy, iterations), measured in by_row.items():
         seconds = statistics.median(x["seconds"] for x in measured)
@@ -211,7 +238,7 @@ def report(path: Path, name: str, picture: Path | None) -> None:
                 seconds=seconds,
                 gap_percent=gap,
                 half_width=margin,
-                on_gpu=bool(strategy),
+                on_gpu=bool(strategy) and lines[0]["device"] != "cpu",
                 is_best=not rivals,
             )
         )

@@ -10,7 +10,10 @@ pytest.importorskip("torch", reason="needs the extra neural")
 
 from arcfleet.datasets import Dataset
 from arcfleet.datasets.labels import labels_path, open_labels
+from arcfleet.errors import OptionError
+from arcfleet.neural.checkpoint import SHIPPED_MODEL
 from benchmarks import neural_gaps, neural_time
+from tests.helpers import refused
 
 TINY = neural_gaps.TestSet("task20", 4, 300, 1, "test", [], mixed=True)
 
@@ -30,9 +33,17 @@ def test_models_are_compared_instance_by_instance(
         labels_path(tmp_path / "tiny.npz"), Dataset.open(tmp_path / "tiny.npz")
     )
     lines = tmp_path / "gaps.jsonl"
-    words = ("run", tmp_path, lines, "--models", "daam", "again=", "--device", "cpu")
+    again = f"again={SHIPPED_MODEL}"
+    words: tuple[object, ...] = ("run", tmp_path, lines, "--models", "daam", again)
+    words += ("--device", "cpu")
+    words += ("--strategies", "as-decoded", "greedy")
     for _ in range(2):  # what is there is not measured again
-        command(monkeypatch, neural_gaps, *words, "--strategies", "as-decoded", "greedy")
+        command(monkeypatch, neural_gaps, *words)
+    with refused(OptionError, "with the same model and 3 instances, found others"):
+        command(monkeypatch, neural_gaps, *words, "--count", 3)
+    with pytest.raises(SystemExit):
+        command(monkeypatch, neural_gaps, "run", tmp_path, lines, "--models", "x.npz")
+    assert "expected NAME=FILE or daam, got 'x.npz'" in capsys.readouterr().err
     found = neural_gaps.read(lines)
     assert len(found) == 4
     for line in found:

@@ -12,7 +12,7 @@ import torch
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import save_model
 from arcfleet.neural.model import DaamConfig
-from arcfleet.neural.train.config import PretrainConfig, changed
+from arcfleet.neural.train.config import ADDED, PretrainConfig, changed, settings_of
 from arcfleet.neural.train.run import (
     CPU_TOKENS,
     RunFolder,
@@ -74,6 +74,12 @@ def test_a_run_from_before_a_setting_came_goes_on(tmp_path: Path) -> None:
     now["config"]["muon_factor"] = 3.0
     with pytest.raises(FileError, match="resumed with the same muon_factor"):
         RunFolder(tmp_path, now, resume=True)
+
+
+def test_settings_that_came_do_by_default_what_was_done_before() -> None:
+    """Else the settings of a run that is resumed would need them, too."""
+    usual = settings_of(QUICK)
+    assert {name: usual[name] for name in ADDED} == ADDED
 
 
 @pytest.mark.parametrize(
