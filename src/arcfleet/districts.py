@@ -134,7 +134,7 @@ def solve_districts(
     check_whole_number("threads", threads, 0, 1024)
     check_workers(workers, executor)
     _require_classical(instance)
-    _require_warm_start(chosen)
+    require_warm_start(chosen)
     rule = _checked_stop(chosen_stop(chosen, stop, seconds, len(instance.required)))
     if isinstance(rule, StopSince):
         started = rule.started
@@ -497,7 +497,8 @@ def _require_classical(instance: Instance) -> None:
         )
 
 
-def _require_warm_start(method: Method) -> None:
+def require_warm_start(method: Method) -> None:
+    """Raise OptionError unless the method goes on from the joined plans of districts."""
     if not method.warm_start:
         able = " or ".join(repr(each.name) for each in METHODS.values() if each.warm_start)
         raise OptionError(

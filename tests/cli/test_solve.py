@@ -186,6 +186,8 @@ def test_districts(tmp_path: Path) -> None:
         (("--districts", 2, "--bound"), "expected --districts without --bound"),
         (("--districts", 2, "--max-route-cost", 9999), "to cut into districts"),
         (("--districts", 2, "--method", "ps"), "a method that warm-starts"),
+        # Before its model is loaded, which takes seconds.
+        (("--districts", 2, "--method", "daam", "--model", "none"), "a method that warm-"),
         (("--districts", 99), "expected districts to be a whole number from 1 to"),
     ],
 )

@@ -95,7 +95,7 @@ def _solve(options: Namespace) -> int:
 
         options.parser.print_help(sys.stderr)
         return 2
-    from arcfleet.districts import solve_districts
+    from arcfleet.districts import require_warm_start, solve_districts
     from arcfleet.instance.files import read
     from arcfleet.methods import (
         find_method,
@@ -114,6 +114,8 @@ def _solve(options: Namespace) -> int:
 
         require_highs()
     method = find_method(options.method)
+    if options.districts is not None:
+        require_warm_start(method)
     params = parse_params(method, options.set)
     clock = TimeLimit(options, options.time)
     require_time_to_load(method, options.time, options.model)
