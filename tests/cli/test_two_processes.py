@@ -15,6 +15,7 @@ from arcfleet.datasets.make import make_dataset
 from arcfleet.datasets.store import Store, read_records
 from tests.cli.running import ARCFLEET, VILLAGE, Ran, arcfleet, one_sentence, succeeded
 from tests.helpers import SMALL
+from tests.towns import town, write_csv_map
 
 SUITE = 'folder = "{}"\n[[sets]]\nname = "s"\nfiles = ["{}", "{}"]\n'
 ROUNDS = 2
@@ -74,9 +75,13 @@ def test_two_benches_at_one_file(tmp_path: Path) -> None:
         assert len({record.key for record in records}) == len(records) == 6
 
 
-def test_two_data_sets_to_one_file(tmp_path: Path) -> None:
+def test_two_data_sets_to_one_file(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     usual, out = tmp_path / "usual.npz", tmp_path / "data.npz"
-    make: list[object] = ["dataset", "make", "task20", "--count", 40, "-o"]
+    streets = write_csv_map(town(6, blocks=30), tmp_path_factory.mktemp("maps") / "town")
+    make: list[object] = ["dataset", "make", "task20", "--count", 40]
+    make += ["--maps", streets, "-o"]
     label: list[object] = ["dataset", "label", usual, "--iterations", 20, "-o"]
     succeeded(*make, usual, "--quiet")
     labels = tmp_path / "usual.labels.npz"
