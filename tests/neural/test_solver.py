@@ -350,8 +350,9 @@ def test_seconds_are_those_of_the_clock(small: Instance, model: Path) -> None:
     stop = Stop(seconds=1.0)
     began = time.perf_counter()
     result = solve(small, "daam-sample", stop=stop, model=model, progress=seen.append)
-    # What does not fit any more is not begun; at most the last fifth is left.
-    assert time.perf_counter() - began >= result.seconds >= 0.8
+    # Where not even the first plan was ready in time, path scanning had the last fifth.
+    least = 1.0 if result.iterations > 1 else 0.8
+    assert time.perf_counter() - began >= result.seconds >= least
     assert result.stopped_by == "seconds"
     require_sound(small, result)
     assert all(p.seconds <= result.seconds for p in seen)
