@@ -265,6 +265,12 @@ def test_a_time_limit_too_short_for_all_districts_is_refused(workers: int) -> No
     assert "give it more time or more workers" in str(error.value)
 
 
+def test_no_processes_are_started_for_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", None)
+    notes = in_districts(TOWN, 2, seconds=1, workers=2).notes
+    assert "solved one after the other: for less than 5 s no processes start" in notes
+
+
 def test_a_pause_of_the_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is over before the first district ends, but the others take no time."""
     require_time = _Work._require_time  # noqa: SLF001

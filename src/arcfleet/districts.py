@@ -52,6 +52,11 @@ if TYPE_CHECKING:
 #: Share of the time, or of the iterations, that the districts have; the rest is for the
 #: whole, to improve across borders.
 _SHARE = 0.5
+#: Processes take about a second to start: with less time than this they are not.
+_WORTH_STARTING = 5.0
+_IN_TURN = (
+    f"solved one after the other: for less than {_WORTH_STARTING:g} s no processes start"
+)
 #: The whole is improved from a plan that is good: first temperature, as a share of the
 #: usual one.
 _REHEAT = 0.4
@@ -95,7 +100,8 @@ def solve_districts(
     seconds
         Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
         return; one that is too short for first plans of all districts is refused when the
-        first district shows it. Processes take about a second to start.
+        first district shows it. Below 5 s no processes are started, since that takes about
+        a second: districts are then solved one after the other, and a note says so.
     params
         Settings of the method, as `solve` takes them.
     seed
@@ -138,6 +144,14 @@ def solve_districts(
     rule = _checked_stop(chosen_stop(chosen, stop, seconds, len(instance.required)))
     if isinstance(rule, StopSince):
         started = rule.started
+    in_turn = (
+        executor == PROCESSES
+        and (workers or 1) > 1
+        and rule.seconds is not None
+        and rule.seconds < _WORTH_STARTING
+    )
+    if in_turn:
+        workers = 1
     if executor != PROCESSES and workers is None and rule.seconds is not None:
         raise OptionError(
             f"expected the number of workers beside executor {executor!r} and a time "
@@ -182,7 +196,11 @@ def solve_districts(
             iterations=iterations,
             stopped_by=_ended_by(work),
             history=(Improvement(now, max(0, iterations - 1), joined.cost),),
-            notes=(f"{_count(number)}, joined at cost {joined.cost}", *work.notes()),
+            notes=(
+                f"{_count(number)}, joined at cost {joined.cost}",
+                *([_IN_TURN] if in_turn else []),
+                *work.notes(),
+            ),
         )
     if signals:
         return dataclasses.replace(plain, stopped_by="interrupt")

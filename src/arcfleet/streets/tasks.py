@@ -420,12 +420,11 @@ class VariedCutter(_Cutter):
             np.ones(tasks),
             generator.lognormal(0.0, 1.0, tasks),
         )
-        raw, (least, most, per_load) = kinds[1], _SCENE_LOADS
-        if not self.varied_set.scenes:
-            raw, (least, most, per_load) = (
-                kinds[int(generator.integers(len(kinds)))],
-                _LOADS,
-            )
+        if self.varied_set.scenes:
+            raw, limits = kinds[1], _SCENE_LOADS
+        else:
+            raw, limits = kinds[int(generator.integers(len(kinds)))], _LOADS
+        least, most, per_load = limits
         most = min(most, tasks / per_load)
         loads = least * (most / least) ** generator.random()
         scaled = np.rint(raw * (loads * capacity / float(raw.sum())))
