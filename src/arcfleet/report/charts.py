@@ -221,6 +221,17 @@ class Point(NamedTuple):
     is_best: bool  # whether no other is both faster and better
 
 
+def _set_seconds_axis(axes: Axes, seconds: Sequence[float]) -> None:
+    """Make the x axis one of seconds, with labels that do not overlap."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    is_short = max(seconds) < 100 * min(seconds)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_short else (1.0,)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def draw_pareto(
     points: Sequence[Point], path: Path, *, title: str, caption: str = ""
 ) -> None:
@@ -258,7 +269,7 @@ def draw_pareto(
             textcoords="offset points",
             fontsize=6.5,
         )
-    axes.set_xscale("log")
+    _set_seconds_axis(axes, [point.seconds for point in points])
     reach = [p.gap_percent + sign * p.half_width for p in points for sign in (-1, 1)]
     set_gap_axis(axes, reach)
     _finish(
