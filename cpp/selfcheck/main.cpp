@@ -27,6 +27,7 @@ int main(int count, char **arguments) {
         {"fleet", arcfleet::check_fleet},
         {"areas", arcfleet::check_areas},
         {"bounds", arcfleet::check_bounds},
+        {"encoder", arcfleet::check_encoder},
     };
     int failures = 0;
     for (const Check &check : checks) {

@@ -73,5 +73,6 @@ void check_maens();
 void check_fleet();
 void check_areas();
 void check_bounds();
+void check_encoder();
 
 } // namespace arcfleet

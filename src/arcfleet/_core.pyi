@@ -1,4 +1,6 @@
-"""The machinery of arcfleet in C++; called by network and search only."""
+"""
+The machinery of arcfleet in C++; called by network, search, bounds and neural only.
+"""
 
 from collections.abc import Mapping, Sequence
 import enum
@@ -162,6 +164,13 @@ class TripPricer:
 
     def cancel(self) -> None:
         """Ends what another thread looks for."""
+
+class Encoder:
+    def __init__(self, width: int, heads: int, hidden: int) -> None: ...
+
+    def add_layer(self, query_key_value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], attention_norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widen: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], widen_bias: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], narrow: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], narrow_bias: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], feed_forward_norm: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, start: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], incoming: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], visible: Annotated[NDArray[numpy.bool_], dict(order='C', device='cpu', writable=False)], found: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], threads: int = 1) -> None: ...
 
 class FleetSearch:
     """Ruin and recreate over plans of a fleet."""

@@ -564,3 +564,35 @@ def test_dropping_served_arcs_changes_nothing(
         narrowed.log_probability, whole.log_probability, rtol=0, atol=1e-8
     )
     assert len(lengths) == dropped  # the second drops none
+
+
+@pytest.mark.parametrize("beams", [False, True])
+def test_where_there_is_no_choice_the_policy_is_not_asked(beams: bool) -> None:
+    batch, model = random_batch([6], seed=3), toy_model()
+    # Every task fills the vehicle, so that it comes home after each.
+    batch = replace(batch, demand=(batch.demand > 0) * batch.capacity[:, None])
+    asked: list[Tensor] = []
+
+    class Counting:
+        prepare = staticmethod(model.prepare)
+
+        def __call__(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
+            asked.append(allowed)
+            logits: Tensor = model(prepared, state, allowed)
+            return logits
+
+    found = beam(Counting(), batch, 2) if beams else greedy(Counting(), batch)
+    assert all((mask.sum(-1) > 1).any() for mask in asked)
+    steps = found.arcs.shape[-1]
+    assert len(asked) < steps
+    # Wrapped steps ask it every time.
+    before = len(asked)
+    options: dict[str, Any] = {"wrap": lambda advance: advance}
+    every = (
+        beam(Counting(), batch, 2, **options)
+        if beams
+        else greedy(Counting(), batch, **options)
+    )
+    assert len(asked) - before >= steps
+    assert torch.equal(found.arcs, every.arcs)
+    assert torch.allclose(found.log_probability, every.log_probability)

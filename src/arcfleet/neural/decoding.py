@@ -29,6 +29,7 @@ from arcfleet.neural.batch import (
 )
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
+from arcfleet.neural.kernels.core_encoder import CoreEncoder, core_has
 
 if TYPE_CHECKING:
     from arcfleet.neural.model import AnyModel, AttentionModel
@@ -490,11 +491,14 @@ class _Loop:
         chosen = carry.state.previous.new_zeros((most, *shape))
         parents = None if carry.parent is None else torch.zeros_like(chosen)
         on_cpu = carry.state.previous.is_cpu
-        check_every, drop_every = (1, 4) if on_cpu else (CHECK_EVERY, 2 * CHECK_EVERY)
+        check_every, drop_every = (1, 8) if on_cpu else (CHECK_EVERY, 2 * CHECK_EVERY)
         drops = getattr(self.policy, "hides_served", False)
         taken = 0
         while taken < most:
-            carry = advance(carry)
+            if on_cpu and self.wrap is None and self.leaves_no_choice(view, carry):
+                carry = self.step_on(view, None)(carry)
+            else:
+                carry = advance(carry)
             # Outside of `advance`, which thus knows no position in a buffer.
             arcs = carry.state.previous
             if view.kept is not None:
@@ -523,16 +527,31 @@ class _Loop:
         arcs = chosen.permute(1, 2, 0)  # (batch, samples, steps)
         return Rollout(arcs.masked_fill(no_plan[..., None], 0), log_probability)
 
-    def step_on(self, view: View, prepared: Any) -> Advance:
-        """Return the step for a view of the instances."""
+    def leaves_no_choice(self, view: View, carry: Carry) -> bool:
+        """Return whether every plan has one arc to choose, such as the way home.
+
+        On a GPU to ask takes longer than to compute. Policies that remember see all steps.
+        """
+        mask = action_mask(view.batch, carry.state, capacity_mask=self.capacity_mask)
+        return carry.memory is None and bool((mask.sum(-1) == 1).all())
+
+    def step_on(self, view: View, prepared: Any | None) -> Advance:
+        """Return the step for a view of the instances.
+
+        None for what was prepared is a step without the policy, where there is no choice.
+        """
         batch, policy, chooser = view.batch, self.policy, self.chooser
         capacity_mask, temperature = self.capacity_mask, chooser.temperature(view.batch)
 
         def advance(carry: Carry) -> Carry:
             state = carry.state
             allowed = action_mask(batch, state, capacity_mask=capacity_mask)
-            known, memory = recall(policy, prepared, state, carry.memory)
-            logits = policy(known, state, allowed)
+            if prepared is None:
+                memory = None
+                logits = torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf)
+            else:
+                known, memory = recall(policy, prepared, state, carry.memory)
+                logits = policy(known, state, allowed)
             if logits.dtype != torch.float64:
                 logits = logits.float()
             log_probability = (logits / temperature).log_softmax(-1)
@@ -542,7 +561,7 @@ class _Loop:
             state = step(batch, state, arcs, capacity_mask=capacity_mask)
             return Carry(state, total, parent, carry.steps + 1, memory)
 
-        return advance if self.wrap is None else self.wrap(advance)
+        return advance if self.wrap is None or prepared is None else self.wrap(advance)
 
 
 def _initial_carry(
@@ -706,10 +725,16 @@ class FastPolicy:
 
 
 def decoding_model(model: AnyModel) -> AnyModel:
-    """Return the model in the precision to decode in: a bfloat16 copy on a recent GPU.
+    """Return the model in the form to decode in, which has no gradients.
 
-    Only of models that say so: the values of S2V-DQN differ too little from arc to arc.
+    On a recent GPU a copy in bfloat16. Only of models that say so: the values of S2V-DQN
+    differ too little from arc to arc. On a CPU a copy whose layers are computed by the
+    core, where it has them.
     """
+    layers = list(getattr(model, "encoder", ()))
     if model.decodes_in_bfloat16 and has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
+    elif layers and all(map(core_has, layers)):
+        model = copy.deepcopy(model)
+        model.encoder = torch.nn.ModuleList([CoreEncoder(layers)])
     return model.eval()

@@ -163,16 +163,21 @@ def changing_features(prepared: Prepared, state: State) -> Tensor:
     slack = routes * capacity + remaining - demand_left  # (batch, samples)
     previous = state.previous[:, :, None, None].expand(*shape, 1)
     costs = prepared.incoming.expand(*shape, -1)  # (batch, samples, arcs, arcs)
+    of_plans = torch.stack([remaining, demand_left, slack], dim=-1)
+    loads = (of_plans.to(wide) / capacity[..., None]).to(dtype)[:, :, None]
     columns = (
         costs.gather(3, previous)[..., 0],
         state.unserved,
-        (remaining.to(wide) / capacity)[..., None],
+        loads[..., 0],
         prepared.demand <= remaining[..., None],
-        (demand_left.to(wide) / capacity)[..., None],
-        (slack.to(wide) / capacity)[..., None],
+        loads[..., 1],
+        loads[..., 2],
         (remaining > slack)[..., None],
     )  # each: (batch, samples, arcs or 1)
-    return torch.stack([column.to(dtype).expand(shape) for column in columns], dim=-1)
+    found = torch.empty((*shape, len(columns)), dtype=dtype, device=costs.device)
+    for place, column in enumerate(columns):
+        found[..., place] = column
+    return found
 
 
 # ---------------------------------------------------------------- what a model must have
@@ -250,7 +255,8 @@ class AttentionModel(Model):
         (batch, samples, arcs).
         """
         # Gradients, batch norm in training and the GPU want all rows at once.
-        if torch.is_grad_enabled() or self.training or not mask.is_cpu:
+        few = mask.numel() <= PORTION
+        if few or torch.is_grad_enabled() or self.training or not mask.is_cpu:
             return self.point(self.encode(prepared, state), prepared, state, mask)
         wide = torch.promote_types(prepared.static.dtype, torch.float32)
         logits = torch.empty(mask.shape, dtype=wide)
@@ -326,6 +332,11 @@ class EncoderLayer(nn.Module):
         self.narrow = nn.Linear(feed_forward, width)
         self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
 
+    @property
+    def bias_slopes(self) -> Tensor:
+        """The slopes of the bias, (heads, 2)."""
+        return SLOPE_UNIT * self.slopes
+
     def forward(
         self, hidden: Tensor, visible: Tensor | None, pairs: Pairs | None = None
     ) -> Tensor:
@@ -338,8 +349,7 @@ class EncoderLayer(nn.Module):
         if pairs is None:
             mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
         else:
-            slopes = SLOPE_UNIT * self.slopes  # (heads, 2)
-            mixed = biased_attention(parts, visible, self.heads, pairs, slopes)
+            mixed = biased_attention(parts, visible, self.heads, pairs, self.bias_slopes)
         result: Tensor = rest_of_layer(
             hidden,
             mixed,
