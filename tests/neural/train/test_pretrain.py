@@ -19,8 +19,6 @@ from arcfleet.neural.train.loop import TrainingProgress, validate
 from arcfleet.neural.train.steps import (
     LearningForm,
     Minibatch,
-    distillation_loss,
-    draw_minibatch,
 )
 from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, metrics, run
 
@@ -204,59 +202,3 @@ def test_a_set_with_turn_rules_is_learned_from(folder: Path, tmp_path: Path) -> 
     result = run(folder, tmp_path / "run", **files)
     assert result.finished
     assert result.gaps["ruled"].greedy > -1
-
-
-def test_where_turns_are_free_the_initial_model_is_what_is_learned(
-    folder: Path, tmp_path: Path
-) -> None:
-    init = folder / "weak-daam.safetensors"
-    config = changed(QUICK, distil_free_turns=True, learning_rate=1e-3, ema_decay=0.0)
-    options: Any = {"init": init, "validation": []}
-    weights = {}
-    for name in ("small", "ruled"):
-        data = [folder / f"{name}.npz"]
-        found = run(folder, tmp_path / name, config, data=data, **options)
-        weights[name] = load_file(found.model_file)
-        logged = {key for line in metrics(tmp_path / name) for key in line}
-        assert ("distillation" in logged, "loss" in logged) == (
-            (True, False) if name == "small" else (False, True)
-        )
-    before = load_file(init)
-    moved = {
-        name: max(float((found[x] - before[x]).abs().max()) for x in before)
-        for name, found in weights.items()
-    }
-    lines = [x["distillation"] for x in metrics(tmp_path / "small") if "distillation" in x]
-    assert abs(lines[0]) < 0.01, "it is what it imitates, but for a step"
-    assert moved["ruled"] > 1e-3
-
-
-def test_what_was_learned_from_labels_is_pulled_back_where_turns_are_free(
-    folder: Path, tmp_path: Path
-) -> None:
-    """With labels alone the policy on free turns goes farther away than with both."""
-    apart = {}
-    for distils in (False, True):
-        out = tmp_path / str(distils)
-        config = changed(
-            QUICK, distil_free_turns=distils, steps=30, learning_rate=3e-3, log_steps=1
-        )
-        data = [folder / "ruled.npz", folder / "small.npz"]
-        options: Any = {"init": folder / "weak-daam.safetensors", "validation": []}
-        model, _ = load_model(run(folder, out, config, data=data, **options).model_file)
-        initial, _ = load_model(folder / "weak-daam.safetensors")
-        labelled = open_labelled(folder / "small.npz", "cpu", mds_dimensions=4)
-        generator = torch.Generator().manual_seed(1)
-        minibatch = draw_minibatch(
-            labelled.batch,
-            labelled.plans,
-            label_order="farthest",
-            decision_steps=4,
-            bucket=None,
-            flip=False,
-            capacity_mask=True,
-            generator=generator,
-        )
-        forms = LearningForm(model), LearningForm(initial)
-        apart[distils] = distillation_loss(*forms, minibatch, True).item()
-    assert 0 < apart[True] < apart[False]

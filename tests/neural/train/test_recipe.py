@@ -297,8 +297,9 @@ def test_the_shipped_recipe_ends_as_the_model_file_says() -> None:
     for name, value in recorded["config"].items():
         assert settings[name] == value or name == "model", name
     assert last.config.model == load_model(SHIPPED_MODEL)[0].config
-    assert [x.phase.trainer.phase for x in stages] == ["pretrain", *["finetune"] * 2]
-    assert [x.config.run.minutes for x in stages] == [21, 8.6, 7.9]
+    twice = ["pretrain", "finetune", "finetune", "pretrain"]
+    assert [x.phase.trainer.phase for x in stages] == [*twice, *twice[:3]]
+    assert [x.config.run.minutes for x in stages] == [21, 8.6, 7.9, 8.2, 4.2, 5.2, 9.03]
 
 
 def test_the_defaults_are_the_shipped_recipes() -> None:
@@ -313,15 +314,21 @@ def test_the_defaults_are_the_shipped_recipes() -> None:
 
 
 def test_the_shipped_recipe_learns_from_streets_of_both_kinds() -> None:
-    """Two-way and one-way streets in equal parts, up to 300 tasks."""
+    """Two-way and one-way in equal parts, up to 300 tasks; later with turn rules, too."""
     stages = load_recipe(SHIPPED_RECIPE).stages
-    for stage in stages:
-        shares = {True: 0.0, False: 0.0}
+    for number, stage in enumerate(stages):
+        shares = {"two-way": 0.0, "one-way": 0.0, "turns": 0.0}
         weights = stage.config.run.weights
         for file, weight in zip(stage.data, weights, strict=True):
-            shares[file.make.get("mixed", False)] += weight
-        assert shares[True] == pytest.approx(shares[False])
-        assert {file.make["task_set"] for file in stage.data} >= set(VARIED_SETS)
+            kind = "one-way" if file.make.get("mixed") else "two-way"
+            shares["turns" if file.make.get("turn_rules") else kind] += weight
+        whole = sum(weights)
+        if number < 3:
+            assert shares["one-way"] == pytest.approx(shares["two-way"])
+            assert {file.make["task_set"] for file in stage.data} >= set(VARIED_SETS)
+        else:
+            assert all(share > 0.1 * whole for share in shares.values())
+        assert (shares["turns"] > 0) == (number >= 3)
     made = {file.make["task_set"]: file for file in stages[0].data}
     assert (made["varied300"].make["count"], made["varied300"].label) == (
         2000,
@@ -344,8 +351,8 @@ def test_a_quick_recipe_makes_its_data(tmp_path: Path) -> None:
     assert not (tmp_path / "whole" / "data" / "beijing-20-1.labels.npz").exists()
     assert "making val-20.npz" in told
     assert "labelling val-20.npz" in told
-    assert {x.partition(" (")[0] for x in told if " of 3)" in x} == {
-        *("pretrain", "rloo", "rloo-2")
+    assert {x.partition(" (")[0] for x in told if " of 7)" in x} == {
+        *("pretrain", "rloo", "rloo-2", "pretrain-2", "pretrain-3", "rloo-3", "rloo-4")
     }
     assert load_model(outcome.model_file)[1]["finished"] is True
     with pytest.raises(OptionError, match="expected minutes above 0, got 0"):
@@ -384,7 +391,7 @@ def test_the_recipe_goes_on_from_the_checkpoints_of_the_repository(tmp_path: Pat
     shutil.copytree(kept, tmp_path / "daam")
     config = RecipeConfig(out=tmp_path / "daam", device="cpu", resume=True)
     outcome = run_recipe(load_recipe(SHIPPED_RECIPE, tmp_path), config)
-    assert outcome.stages == 3
+    assert outcome.stages == 7
     assert outcome.stopped_in is None
     model = tmp_path / "daam" / "model.safetensors"
     assert checksum(model) == checksum(SHIPPED_MODEL)

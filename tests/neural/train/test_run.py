@@ -68,8 +68,10 @@ def test_a_resumed_run_shows_no_step_twice(
 
 
 def test_a_run_from_before_a_setting_came_goes_on(tmp_path: Path) -> None:
-    now = {"config": {"steps": 3, "muon_factor": 0.0, "distil_free_turns": False}}
-    RunFolder(tmp_path, {"config": {"steps": 3}}, resume=False).close()
+    now = {"config": {"steps": 3, "muon_factor": 0.0}}
+    # With a setting, too, that has gone since and did nothing.
+    begun = {"config": {"steps": 3, "distil_free_turns": False}}
+    RunFolder(tmp_path, begun, resume=False).close()
     RunFolder(tmp_path, now, resume=True).close()
     now["config"]["muon_factor"] = 3.0
     with pytest.raises(FileError, match="resumed with the same muon_factor"):

@@ -36,9 +36,12 @@ RENAMED = {
     "unbound": "giant_tour_fraction",
 }
 #: Settings that runs and recipes begun before them do not have, and what these did.
-ADDED = {"distil_free_turns": False, "muon_factor": 0.0}
+ADDED = {"muon_factor": 0.0}
+#: Settings that are gone, and the value with which runs begun before are still the same.
+DROPPED = {"distil_free_turns": False}
 #: Settings that are gone, and what to do instead.
 REMOVED = {
+    "distil_free_turns": "mix data sets with and without turn rules",
     "directions": "label_order as-labelled keeps those of the labels",
     "lessons": "drop it",
     "objective": "fine-tuning is RLOO, `arcfleet paper train` has PPO",
@@ -235,10 +238,6 @@ class PretrainConfig:
         Fraction of steps that train on giant tours, with the capacity mask off.
     flip_axes
         Random signs of the MDS axes as an augmentation.
-    distil_free_turns
-        Distillation of the initial model on data sets without turn rules, at the states of
-        their labels: what it has learned from its own plans is not lost while it learns
-        turn rules from labels.
     decision_steps
         Decision steps sampled of each plan.
     tokens
@@ -251,7 +250,6 @@ class PretrainConfig:
     label_order: LabelOrder = field(default="farthest", metadata={"choices": LABEL_ORDERS})
     giant_tour_fraction: float = setting(0.4, 0.0, 1)
     flip_axes: bool = setting(True)
-    distil_free_turns: bool = setting(False)
     decision_steps: int = setting(8, 1, 10**4)
     tokens: int = setting(250_000, 1, 10**9)
 
@@ -335,7 +333,13 @@ def settings_of(config: TrainingConfig) -> dict[str, Any]:
 
 def with_added(found: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run with those that have come since and are expected."""
-    return {**{name: x for name, x in ADDED.items() if name in expected}, **found}
+    added = {name: x for name, x in ADDED.items() if name in expected}
+    return {**added, **without_dropped(found)}
+
+
+def without_dropped(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run without those that are gone and made no difference."""
+    return {x: y for x, y in found.items() if x not in DROPPED or y != DROPPED[x]}
 
 
 def config_from(config_class: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:

@@ -32,7 +32,6 @@ class InstanceSet:
     name: str  # of the file, without its ending
     batch: ArcBatch  # all instances, on one device
     full: bool  # no arc is padding
-    free_turns: bool = True  # no instance has turn rules
     facts: dict[str, object]  # file, checksum and number of instances, for the records
 
     def __len__(self) -> int:
@@ -113,8 +112,7 @@ def _prepared(
     file = Path(dataset.path).name
     facts = {"file": file, "sha256": dataset.checksum, "instances": count}
     name = file.removesuffix(".npz")
-    found = {"name": name, "batch": batch, "full": batch.is_full, "facts": facts}
-    return {**found, "free_turns": not dataset.has_turn_rules}
+    return {"name": name, "batch": batch, "full": batch.is_full, "facts": facts}
 
 
 #: Plans checked at once: their costs are gathered from matrices of this many instances.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -14,7 +13,6 @@ from arcfleet.neural.train.recorded import RecordedGradients
 from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import (
     LearningForm,
-    distillation_loss,
     draw_minibatch,
     imitation_loss,
 )
@@ -57,36 +55,26 @@ class PretrainTrainer(Trainer[PretrainConfig]):
         compiled = len(self.data) if self.config.run.compile else None
         working = self.learner.working
         self.form = LearningForm(working, compiled)
-        self._losses: list[Any] = [partial(imitation_loss, self.form)]
-        if self.config.distil_free_turns:
-            # Before a run is resumed, so that it is the initial policy then, too.
-            initial = copy.deepcopy(working).requires_grad_(False).eval()
-            loss = partial(distillation_loss, self.form, LearningForm(initial))
-            self._losses.append(loss)
-        self._recorded: list[RecordedGradients] = []
+        self._recorded: RecordedGradients | None = None
         # The batch norm of the paper would count the warm-ups of a recording.
         if self.device.type == "cuda" and not any(True for _ in working.buffers()):
             weights = list(working.parameters())
-            self._recorded = [
-                RecordedGradients(partial(loss, padded=True), weights)
-                for loss in self._losses
-            ]
+            loss = partial(imitation_loss, self.form, padded=True)
+            self._recorded = RecordedGradients(loss, weights)
 
     def train_step(self, rate: float) -> None:
-        """Imitate some decisions of one data set, or what the initial model does there."""
+        """Imitate some decisions of one data set."""
         number = self.draw_set()
-        kind = int(self.config.distil_free_turns and self.data[number].free_turns)
         bucket = self.draw_bucket(number)
         minibatch = self.draw(number, bucket)
-        if self._recorded:
-            loss = self._recorded[kind](minibatch)
+        if self._recorded is not None:
+            loss = self._recorded(minibatch)
             self.learner.update_recorded(rate)
         else:
             padded = bucket is not None or not self.data[number].full
-            loss = self._losses[kind](minibatch, padded=padded)
+            loss = imitation_loss(self.form, minibatch, padded=padded)
             self.learner.update(loss, rate)
-        name = "distillation" if kind else "loss"
-        self.metrics.add(minibatch.choice.numel(), **{name: loss.detach()})
+        self.metrics.add(minibatch.choice.numel(), loss=loss.detach())
 
     def draw(self, number: int, bucket: Bucket | None) -> Minibatch:
         """Sample states of some labelled plans of a data set, and their choices."""

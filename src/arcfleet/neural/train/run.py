@@ -25,7 +25,12 @@ from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.neural.checkpoint import initial_file, load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
-from arcfleet.neural.train.config import config_from, settings_of, with_added
+from arcfleet.neural.train.config import (
+    config_from,
+    settings_of,
+    with_added,
+    without_dropped,
+)
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
@@ -427,8 +432,7 @@ def require_unoccupied(folder: Path, *, but: str = "") -> None:
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
     """Return the settings with which the run in a folder was started."""
-    config: dict[str, Any] = read_identity(Path(path))["config"]
-    return config
+    return without_dropped(read_identity(Path(path))["config"])
 
 
 def read_identity(folder: Path) -> dict[str, Any]:

@@ -293,18 +293,6 @@ def imitation_loss(model: LearningForm, minibatch: Minibatch, padded: bool) -> T
     return (losses * weight.flatten()).mean()
 
 
-def distillation_loss(
-    model: LearningForm, reference: LearningForm, minibatch: Minibatch, padded: bool
-) -> Tensor:
-    """Compute the weighted mean divergence of a policy from that of another model."""
-    batch, state, _, weight, capacity_mask = minibatch
-    options = {"padded": padded, "capacity_mask": capacity_mask}
-    with torch.no_grad():
-        wanted = reference.logits(batch, state, **options)
-    logits = model.logits(batch, state, **options)
-    return (kl_divergence(wanted, logits) * weight).mean()
-
-
 def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) -> Tensor:
     """Compute the log-probability of each choice, (batch, samples)."""
     chosen = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
