@@ -41,6 +41,7 @@ static void bind_encoder(nb::module_ &module) {
                 new (self) Encoder({width, heads, hidden});
             },
             nb::arg("width"), nb::arg("heads"), nb::arg("hidden"))
+        .def_static("is_fast_here", &Encoder::is_fast_here)
         .def(
             "add_layer",
             [](Encoder &self, const Numbers &query_key_value, const Numbers &out,

@@ -358,6 +358,11 @@ RunLayer best_for_this_processor() {
     return run_layer_anywhere;
 }
 
+RunLayer run_layer_here() {
+    static const RunLayer found = best_for_this_processor();
+    return found;
+}
+
 std::vector<float> copied(const float *numbers, size_t count) {
     return {numbers, numbers + count};
 }
@@ -373,6 +378,8 @@ Panels::Panels(const float *matrix, size_t outputs, size_t inputs)
         }
     }
 }
+
+bool Encoder::is_fast_here() { return run_layer_here() != run_layer_anywhere; }
 
 void Encoder::add_layer(const LayerWeights &weights) {
     const auto [width, heads, hidden] = sizes_;
@@ -391,7 +398,7 @@ void Encoder::add_layer(const LayerWeights &weights) {
 
 void Encoder::run(const float *start, const float *incoming, const bool *visible,
                   size_t arcs, float *found, Scratch &scratch) const {
-    static const RunLayer run_one = best_for_this_processor();
+    const RunLayer run_one = run_layer_here();
     std::vector<size_t> &kept = scratch.kept;
     kept.clear();
     for (size_t arc = 0; arc < arcs; ++arc) {

@@ -69,6 +69,9 @@ class Encoder {
   public:
     explicit Encoder(EncoderSizes sizes) : sizes_(sizes) {}
 
+    // Whether it has the vectors of this processor. Elsewhere it is right, but slow.
+    static bool is_fast_here();
+
     void add_layer(const LayerWeights &weights);
 
     const EncoderSizes &sizes() const { return sizes_; }

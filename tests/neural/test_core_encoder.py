@@ -22,6 +22,11 @@ from tests.neural.model_checks import midway
 from tests.strategies import connected_instances
 from tests.tiny_model import SIZES
 
+fast_here = pytest.mark.skipif(
+    not (hasattr(_core, "Encoder") and _core.Encoder.is_fast_here()),
+    reason="the core has no vectors of this processor (it needs AVX2): torch decodes",
+)
+
 CONFIG = DaamConfig(width=32, layers=2, heads=2, feed_forward=48, mds_dimensions=MDS)
 
 
@@ -104,6 +109,7 @@ def test_threads_and_rows_beside_make_no_difference() -> None:
         assert torch.equal(alone, whole[row, : len(alone)])
 
 
+@fast_here
 def test_the_shipped_model_decodes_in_the_core() -> None:
     model: Any = load_for_solving(None, "cpu").model
     assert [type(layer) for layer in model.encoder] == [CoreEncoder]
@@ -126,6 +132,7 @@ def test_what_the_core_has_not_stays_in_torch(config: DaamConfig) -> None:
     assert decoding_model(model) is model
 
 
+@fast_here
 def test_double_precision_and_a_missing_core_stay_in_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -82,9 +82,11 @@ def _numbers(values: Tensor) -> NDArray[np.float32]:
 def core_has(layer: Any) -> bool:
     """Return whether the core has such a layer: biased, in float32 on the CPU.
 
-    The compiler of Windows has no vectors, so the core has none there.
+    And whether it is fast: on Linux with AVX2 or more. Elsewhere torch knows the processor
+    better; the compiler of Windows has no vectors at all.
     """
-    if not hasattr(layer, "slopes") or not hasattr(_core, "Encoder"):
+    encoder = getattr(_core, "Encoder", None)
+    if not hasattr(layer, "slopes") or encoder is None or not encoder.is_fast_here():
         return False
     weight: Tensor = layer.out.weight
     sizes = layer.out.in_features // layer.heads, layer.widen.out_features
