@@ -76,7 +76,7 @@ static void bind_encoder(nb::module_ &module) {
                 expect(visible.size() == rows * arcs && threads > 0 &&
                            found.size() == start.size(),
                        "expected flags of all arcs, and room for the result");
-                const size_t plans = rows / std::max<size_t>(incoming.shape(0), 1);
+                const size_t plans = rows / incoming.shape(0);
                 const nb::gil_scoped_release release;
                 std::atomic<size_t> next{0};
                 const int workers = std::min(threads, static_cast<int>(rows));
@@ -91,7 +91,8 @@ static void bind_encoder(nb::module_ &module) {
                     }
                 });
             },
-            nb::arg("start"), nb::arg("incoming"), nb::arg("visible"), nb::arg("found"),
+            nb::arg("start").noconvert(), nb::arg("incoming").noconvert(),
+            nb::arg("visible").noconvert(), nb::arg("found").noconvert(),
             nb::arg("threads") = 1);
 }
 

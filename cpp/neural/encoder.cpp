@@ -9,12 +9,13 @@
 #include <numeric>
 #include <utility>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                 \
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ARCFLEET_ENCODER_CLONES
+#define ARCFLEET_AVX512
 #endif
 
-// All of it is compiled anew for each kind of processor.
+// All of it is compiled twice: for AVX-512, whose vectors are as long, and for any
+// processor.
 #define ARCFLEET_INLINE inline __attribute__((always_inline))
 
 namespace arcfleet {
@@ -330,14 +331,7 @@ void run_layer_anywhere(const PackedLayer &layer, const EncoderSizes &sizes,
     run_layer<1>(layer, sizes, costs, buffers, start, found, arcs, padded);
 }
 
-#ifdef ARCFLEET_ENCODER_CLONES
-__attribute__((target("avx2,fma"))) void
-run_layer_avx2(const PackedLayer &layer, const EncoderSizes &sizes, const Costs &costs,
-               const Buffers &buffers, const float *start, float *found, size_t arcs,
-               size_t padded) {
-    run_layer<1>(layer, sizes, costs, buffers, start, found, arcs, padded);
-}
-
+#ifdef ARCFLEET_AVX512
 __attribute__((target("avx512f,avx512dq,fma"))) void
 run_layer_avx512(const PackedLayer &layer, const EncoderSizes &sizes,
                  const Costs &costs, const Buffers &buffers, const float *start,
@@ -347,12 +341,9 @@ run_layer_avx512(const PackedLayer &layer, const EncoderSizes &sizes,
 #endif
 
 RunLayer best_for_this_processor() {
-#ifdef ARCFLEET_ENCODER_CLONES
+#ifdef ARCFLEET_AVX512
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
         return run_layer_avx512;
-    }
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return run_layer_avx2;
     }
 #endif
     return run_layer_anywhere;

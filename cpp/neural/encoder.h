@@ -2,7 +2,7 @@
 // driving costs, then a feed-forward net, with a skip and a norm after each.
 //
 // Every number is computed by the same operations in the same order for any number of
-// rows, and on all processors that multiply and add in one operation.
+// rows. Vectors are as long as those of AVX-512; shorter ones would need another code.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ class Encoder {
   public:
     explicit Encoder(EncoderSizes sizes) : sizes_(sizes) {}
 
-    // Whether it has the vectors of this processor. Elsewhere it is right, but slow.
+    // Whether this processor has such vectors. Elsewhere it is right, but slow.
     static bool is_fast_here();
 
     void add_layer(const LayerWeights &weights);

@@ -29,10 +29,11 @@ from arcfleet.neural.batch import (
 )
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
-from arcfleet.neural.kernels.core_encoder import CoreEncoder, core_has
+from arcfleet.neural.kernels.core_encoder import is_fast_here
+from arcfleet.neural.model import AttentionModel
 
 if TYPE_CHECKING:
-    from arcfleet.neural.model import AnyModel, AttentionModel
+    from arcfleet.neural.model import AnyModel
 
 
 class Policy(Protocol):
@@ -532,8 +533,10 @@ class _Loop:
 
         On a GPU to ask takes longer than to compute. Policies that remember see all steps.
         """
+        if carry.memory is not None:
+            return False
         mask = action_mask(view.batch, carry.state, capacity_mask=self.capacity_mask)
-        return carry.memory is None and bool((mask.sum(-1) == 1).all())
+        return bool((mask.sum(-1) == 1).all())
 
     def step_on(self, view: View, prepared: Any | None) -> Advance:
         """Return the step for a view of the instances.
@@ -548,7 +551,8 @@ class _Loop:
             allowed = action_mask(batch, state, capacity_mask=capacity_mask)
             if prepared is None:
                 memory = None
-                logits = torch.zeros(allowed.shape).masked_fill(~allowed, -math.inf)
+                logits = allowed.new_zeros(allowed.shape, dtype=torch.float32)
+                logits = logits.masked_fill(~allowed, -math.inf)
             else:
                 known, memory = recall(policy, prepared, state, carry.memory)
                 logits = policy(known, state, allowed)
@@ -725,16 +729,15 @@ class FastPolicy:
 
 
 def decoding_model(model: AnyModel) -> AnyModel:
-    """Return the model in the form to decode in, which has no gradients.
+    """Return the model in the form to decode in: another than the one that learns.
 
     On a recent GPU a copy in bfloat16. Only of models that say so: the values of S2V-DQN
     differ too little from arc to arc. On a CPU a copy whose layers are computed by the
-    core, where it has them.
+    core, where that has them and is faster.
     """
-    layers = list(getattr(model, "encoder", ()))
     if model.decodes_in_bfloat16 and has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
-    elif layers and all(map(core_has, layers)):
+    elif isinstance(model, AttentionModel) and is_fast_here():
         model = copy.deepcopy(model)
-        model.encoder = torch.nn.ModuleList([CoreEncoder(layers)])
+        model.put_in_core()
     return model.eval()

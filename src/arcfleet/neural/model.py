@@ -39,6 +39,7 @@ from arcfleet.neural.kernels.biased_attention import (
     biased_attention,
     pairs_of,
 )
+from arcfleet.neural.kernels.core_encoder import CoreEncoder, core_has
 from arcfleet.neural.kernels.layer import rest_of_layer
 
 if TYPE_CHECKING:
@@ -234,7 +235,16 @@ class AttentionModel(Model):
     """
 
     encoder: nn.ModuleList
+    #: The layers of the encoder in the core, for decoding on a CPU; None without them.
+    core: CoreEncoder | None = None
     decodes_in_bfloat16 = True
+
+    def put_in_core(self) -> None:
+        """Let the core compute the layers from now on, if it has them; none may learn."""
+        layers = list(self.encoder) if isinstance(self.encoder, nn.ModuleList) else []
+        # A class of a user's own may compute something else.
+        if all(type(layer) is EncoderLayer for layer in layers) and core_has(layers):
+            self.core = CoreEncoder.of(layers)
 
     @abstractmethod
     def visible(self, prepared: Any, state: State) -> Tensor | None:
@@ -271,7 +281,10 @@ class AttentionModel(Model):
         """Compute the embeddings of the arcs, (batch, samples, arcs, width)."""
         visible = self.visible(prepared, state)
         hidden = self.embed(prepared, state, visible)  # (batch, samples, arcs, width)
-        return through_layers(self.encoder, hidden, visible, prepared)
+        layers: Iterable[Any] = self.encoder
+        if self.core is not None and self.core.takes(hidden):
+            layers = [self.core]
+        return through_layers(layers, hidden, visible, prepared)
 
     def begin(
         self, batch: ArcBatch, state: State, padded: bool

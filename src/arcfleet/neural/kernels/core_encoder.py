@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from arcfleet import _core
 
@@ -21,43 +21,49 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.kernels.biased_attention import Pairs
 
+    Weights = tuple[NDArray[np.float32], ...]
+
 # Numbers that the core computes at once; the widths of heads and nets are multiples of it.
 _LANES = 16
 
 
-class CoreEncoder(nn.Module):
-    """All layers of an encoder as one layer. It has no gradients.
+class CoreEncoder:
+    """All layers of an encoder as one layer, with the weights that they have now.
 
     Parameters
     ----------
-    layers
-        Layers that the core has, of class `model.EncoderLayer`.
+    heads
+        Number of attention heads.
+    weights
+        Weights of each layer, as `weights_of` returns them.
     """
 
-    def __init__(self, layers: Sequence[Any]) -> None:
-        super().__init__()
-        first = layers[0]
-        width, hidden = first.out.in_features, first.widen.out_features
-        self._encoder = _core.Encoder(width, first.heads, hidden)
-        for layer in layers:
-            weights = (
-                layer.query_key_value.weight,
-                layer.out.weight,
-                layer.attention_norm.weight,
-                layer.widen.weight,
-                layer.widen.bias,
-                layer.narrow.weight,
-                layer.narrow.bias,
-                layer.feed_forward_norm.weight,
-                layer.bias_slopes,
-            )
-            self._encoder.add_layer(*map(_numbers, weights))
+    def __init__(self, heads: int, weights: Sequence[Weights]) -> None:
+        self._heads, self._weights = heads, weights
+        out, widen = weights[0][1], weights[0][3]
+        self._encoder = _core.Encoder(len(out), heads, len(widen))
+        for each in weights:
+            self._encoder.add_layer(*each)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CoreEncoder:
-        """Return itself: it never changes."""
-        return self
+    @classmethod
+    def of(cls, layers: Sequence[Any]) -> CoreEncoder:
+        """Return the form of layers that the core has."""
+        return cls(layers[0].heads, [weights_of(layer) for layer in layers])
 
-    def forward(self, hidden: Tensor, visible: Tensor, pairs: Pairs) -> Tensor:
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be pickled by the weights."""
+        return CoreEncoder, (self._heads, self._weights)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """Return None: the copy of a model may learn, and its layers be others then."""
+
+    def takes(self, hidden: Tensor) -> bool:
+        """Return whether it computes from such embeddings what the layers would."""
+        learns = torch.is_grad_enabled() and hidden.requires_grad
+        fits = hidden.is_cpu and hidden.dtype == torch.float32
+        return fits and not learns and not torch.compiler.is_compiling()
+
+    def __call__(self, hidden: Tensor, visible: Tensor, pairs: Pairs) -> Tensor:
         """Compute the last embeddings from the first, (rows, arcs, width).
 
         `visible` and `pairs` are those of `EncoderLayer`. The embeddings of arcs that are
@@ -74,21 +80,42 @@ class CoreEncoder(nn.Module):
         return torch.from_numpy(found)
 
 
+def weights_of(layer: Any) -> Weights:
+    """Return the weights of a layer in the order of the core."""
+    weights = (
+        layer.query_key_value.weight,
+        layer.out.weight,
+        layer.attention_norm.weight,
+        layer.widen.weight,
+        layer.widen.bias,
+        layer.narrow.weight,
+        layer.narrow.bias,
+        layer.feed_forward_norm.weight,
+        layer.bias_slopes,
+    )
+    return tuple(_numbers(each).copy() for each in weights)
+
+
 def _numbers(values: Tensor) -> NDArray[np.float32]:
     found: NDArray[np.float32] = values.detach().contiguous().numpy()
     return found
 
 
-def core_has(layer: Any) -> bool:
-    """Return whether the core has such a layer: biased, in float32 on the CPU.
+def core_has(layers: Sequence[Any]) -> bool:
+    """Return whether the core has such layers: alike, biased, in float32 on the CPU."""
+    if not layers or not all(hasattr(layer, "slopes") for layer in layers):
+        return False
+    sizes = {(x.heads, x.out.in_features, x.widen.out_features) for x in layers}
+    heads, width, hidden = next(iter(sizes))
+    alike = len(sizes) == 1 and not any(x % _LANES for x in (width // heads, hidden))
+    weights = [layer.out.weight for layer in layers]
+    return alike and all(x.is_cpu and x.dtype == torch.float32 for x in weights)
 
-    And whether it is fast: on Linux with AVX2 or more. Elsewhere torch knows the processor
-    better; the compiler of Windows has no vectors at all.
+
+def is_fast_here() -> bool:
+    """Return whether the core is faster than torch: on Linux with AVX-512.
+
+    It has no vectors of other processors; the compiler of Windows has none at all.
     """
     encoder = getattr(_core, "Encoder", None)
-    if not hasattr(layer, "slopes") or encoder is None or not encoder.is_fast_here():
-        return False
-    weight: Tensor = layer.out.weight
-    sizes = layer.out.in_features // layer.heads, layer.widen.out_features
-    fits = not any(size % _LANES for size in sizes)
-    return fits and weight.is_cpu and weight.dtype == torch.float32
+    return encoder is not None and encoder.is_fast_here()
