@@ -1,5 +1,5 @@
 """
-The machinery of arcfleet in C++; called by network, search, bounds and neural only.
+The machinery of arcfleet in C++; for network, search, bounds and neural only.
 """
 
 from collections.abc import Mapping, Sequence
