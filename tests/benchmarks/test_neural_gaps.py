@@ -12,7 +12,7 @@ from arcfleet.datasets import Dataset
 from arcfleet.datasets.labels import labels_path, open_labels
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import SHIPPED_MODEL
-from benchmarks import neural_gaps, neural_time
+from benchmarks import cpu_encoder, neural_gaps, neural_time
 from tests.helpers import refused
 
 TINY = neural_gaps.TestSet("task20", 4, 300, 1, "test", [], mixed=True)
@@ -86,3 +86,18 @@ def test_models_are_compared_instance_by_instance(
     )
     assert picture.stat().st_size > 1000
     assert "as-decoded" in capsys.readouterr().out
+
+
+def test_the_core_is_compared_with_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (neural_gaps, cpu_encoder):
+        monkeypatch.setattr(module, "SETS", {"tiny": TINY})
+    command(monkeypatch, neural_gaps, "make", tmp_path, "--maps", tmp_path)
+    out = tmp_path / "lines.jsonl"
+    words = ("--sets", "tiny", "--count", 2, "--rounds", 1, "--out", out)
+    command(monkeypatch, cpu_encoder, tmp_path, *words)
+    (line,) = map(json.loads, out.read_text().splitlines())
+    assert (line["set"], line["count"], line["same"]) == ("tiny", 2, 2)
+    assert min(line["torch"], line["core"]) > 0
+    assert "2 of 2" in capsys.readouterr().out
