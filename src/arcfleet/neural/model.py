@@ -164,21 +164,16 @@ def changing_features(prepared: Prepared, state: State) -> Tensor:
     slack = routes * capacity + remaining - demand_left  # (batch, samples)
     previous = state.previous[:, :, None, None].expand(*shape, 1)
     costs = prepared.incoming.expand(*shape, -1)  # (batch, samples, arcs, arcs)
-    of_plans = torch.stack([remaining, demand_left, slack], dim=-1)
-    loads = (of_plans.to(wide) / capacity[..., None]).to(dtype)[:, :, None]
     columns = (
         costs.gather(3, previous)[..., 0],
         state.unserved,
-        loads[..., 0],
+        (remaining.to(wide) / capacity)[..., None],
         prepared.demand <= remaining[..., None],
-        loads[..., 1],
-        loads[..., 2],
+        (demand_left.to(wide) / capacity)[..., None],
+        (slack.to(wide) / capacity)[..., None],
         (remaining > slack)[..., None],
     )  # each: (batch, samples, arcs or 1)
-    found = torch.empty((*shape, len(columns)), dtype=dtype, device=costs.device)
-    for place, column in enumerate(columns):
-        found[..., place] = column
-    return found
+    return torch.stack([column.to(dtype).expand(shape) for column in columns], dim=-1)
 
 
 # ---------------------------------------------------------------- what a model must have
