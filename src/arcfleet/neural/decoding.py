@@ -63,14 +63,10 @@ class Rollout(NamedTuple):
     log_probability
         Log-probability of each plan, (batch, samples), float64. -inf, with no arcs, where
         a beam is wider than there are plans.
-    score_norm
-        How much there is to learn from each choice, (batch, samples, steps), as
-        `score_norm` computes it; None unless `sample` was asked for it.
     """
 
     arcs: Tensor
     log_probability: Tensor
-    score_norm: Tensor | None = None
 
 
 class Carry(NamedTuple):
@@ -81,7 +77,6 @@ class Carry(NamedTuple):
     parent: Tensor | None  # beam that each plan extended, (batch, samples); None: itself
     steps: Tensor  # number of steps taken, no dimensions
     memory: Tensor | None = None  # of a recurrent policy, (batch, samples, width)
-    score_norm: Tensor | None = None  # of what the last step chose, (batch, samples)
 
 
 # One step: a function of tensors that never waits for the device, so that torch.compile or
@@ -114,8 +109,6 @@ class _Greedy:
 
     #: Whether the plans of an instance share one set of arcs while served ones are dropped.
     shares_arcs = False
-    #: Whether a rollout has the norms of the scores.
-    score_norms = False
 
     def of_chunk(self, chunk: slice) -> _Greedy:
         """Return the chooser of some of the instances."""
@@ -143,7 +136,6 @@ class _Sampling(_Greedy):
     samples: int
     num_arcs: int
     distinct_starts: bool
-    score_norms: bool
 
     def of_chunk(self, chunk: slice) -> _Sampling:
         return replace(self, seeds=self.seeds[chunk], temperatures=self.temperatures[chunk])
@@ -152,12 +144,6 @@ class _Sampling(_Greedy):
         # With arcs dropped, each plan is an instance of its own.
         plans = len(batch) // len(self.seeds)
         return self.temperatures.repeat_interleave(plans)[:, None, None]
-
-    def initial(self, carry: Carry) -> Carry:
-        if self.score_norms:
-            norms = torch.zeros_like(carry.log_probability, dtype=torch.float32)
-            carry = carry._replace(score_norm=norms)
-        return carry
 
     def choose(self, view: View, carry: Carry, log_probability: Tensor) -> Choice:
         noise = gumbel_noise(self.seeds, self.samples, carry.steps, self.num_arcs)
@@ -193,18 +179,6 @@ class _Beam(_Greedy):
         best = extended.flatten(1).sort(dim=1, descending=True, stable=True)
         chosen = best.indices[:, :width]  # (batch, width)
         return chosen % arcs, best.values[:, :width], chosen // arcs
-
-
-def score_norm(log_probability: Tensor, arcs: Tensor) -> Tensor:
-    """Return the norm of the score of each choice, (batch, samples).
-
-    The score is the gradient of the choice's log-probability with respect to the logits:
-    1 for the choice, less all probabilities. It is 0 where the policy has no doubt.
-    """
-    chance = log_probability.exp()  # (batch, samples, arcs)
-    chosen = chance.gather(-1, arcs[..., None])[..., 0]
-    squared = 1 - 2 * chosen + chance.square().sum(-1)
-    return squared.clamp(min=0).sqrt().float()
 
 
 def _chosen(carry: Carry, log_probability: Tensor, arcs: Tensor) -> Choice:
@@ -281,7 +255,6 @@ def sample(
     initial: State | None = None,
     seeds: Tensor | None = None,
     distinct_starts: bool = False,
-    score_norms: bool = False,
 ) -> Rollout:
     """Sample `samples` independent plans of each instance from the policy.
 
@@ -304,8 +277,6 @@ def sample(
     distinct_starts
         Whether the first arcs of an instance's samples are sampled without replacement, as
         long as there are others. The log-probabilities count them as if sampled alone.
-    score_norms
-        Whether the rollout has a `score_norm` of every choice.
     """
     _require_positive(samples=samples)
     batch, initial = whole_vectors(policy, batch, initial)
@@ -330,8 +301,7 @@ def sample(
             raise OptionError("expected a generator or seeds to sample by, got neither")
         seeds = draw_seeds(len(batch), generator)
     heat = heat.expand(len(batch))
-    seeds = seeds.to(device)
-    chooser = _Sampling(seeds, heat, samples, batch.num_arcs, distinct_starts, score_norms)
+    chooser = _Sampling(seeds.to(device), heat, samples, batch.num_arcs, distinct_starts)
     return _decode(
         chooser, policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
     )
@@ -457,15 +427,9 @@ def _concatenate(rollouts: list[Rollout]) -> Rollout:
     serves = (arcs != 0).any(0).any(0).long()  # (steps,)
     order = torch.arange(1, longest + 1, device=arcs.device)
     needed = min(longest, int((serves * order).amax()) + 1)  # and the way home
-    norms = [
-        functional.pad(x.score_norm, (0, longest - x.score_norm.shape[-1]))
-        for x in rollouts
-        if x.score_norm is not None
-    ]
     return Rollout(
         arcs[..., :needed].contiguous(),
         torch.cat([rollout.log_probability for rollout in rollouts]),
-        torch.cat(norms)[..., :needed].contiguous() if norms else None,
     )
 
 
@@ -527,7 +491,6 @@ class _Loop:
         shape = carry.state.previous.shape
         chosen = carry.state.previous.new_zeros((most, *shape))
         parents = None if carry.parent is None else torch.zeros_like(chosen)
-        norms = chosen.new_zeros(chosen.shape, dtype=torch.float32)
         on_cpu = carry.state.previous.is_cpu
         check_every, drop_every = (1, 8) if on_cpu else (CHECK_EVERY, 2 * CHECK_EVERY)
         drops = getattr(self.policy, "hides_served", False)
@@ -544,8 +507,6 @@ class _Loop:
             chosen[taken] = arcs.view(shape)
             if parents is not None and carry.parent is not None:
                 parents[taken] = carry.parent
-            if carry.score_norm is not None:
-                norms[taken] = carry.score_norm.view(shape)
             taken += 1
             report(taken)
             # No plan is finished before the least number of steps: no need to wait.
@@ -565,8 +526,7 @@ class _Loop:
             chosen = _follow(chosen, parents[:taken])
         no_plan = log_probability == -math.inf
         arcs = chosen.permute(1, 2, 0)  # (batch, samples, steps)
-        kept = norms[:taken].permute(1, 2, 0) if self.chooser.score_norms else None
-        return Rollout(arcs.masked_fill(no_plan[..., None], 0), log_probability, kept)
+        return Rollout(arcs.masked_fill(no_plan[..., None], 0), log_probability)
 
     def leaves_no_choice(self, view: View, carry: Carry) -> bool:
         """Return whether every plan has one arc to choose, such as the way home.
@@ -600,11 +560,10 @@ class _Loop:
                 logits = logits.float()
             log_probability = (logits / temperature).log_softmax(-1)
             arcs, total, parent = chooser.choose(view, carry, log_probability)
-            norm = score_norm(log_probability, arcs) if chooser.score_norms else None
             if parent is not None:
                 state, memory = _at_beams(state, memory, parent)
             state = step(batch, state, arcs, capacity_mask=capacity_mask)
-            return Carry(state, total, parent, carry.steps + 1, memory, norm)
+            return Carry(state, total, parent, carry.steps + 1, memory)
 
         return advance if self.wrap is None or prepared is None else self.wrap(advance)
 
@@ -672,13 +631,8 @@ def drop_served(view: View, carry: Carry, *, together: bool) -> tuple[View, Carr
         return None
     small = shrink(view.batch, state, length, rows)
     kept = small.kept if view.kept is None else view.kept.gather(1, small.kept)
-    shape = small.state.previous.shape
-    carry = carry._replace(
-        state=small.state,
-        log_probability=carry.log_probability.view(shape),
-        score_norm=None if carry.score_norm is None else carry.score_norm.view(shape),
-    )
-    return View(small.batch, kept), carry
+    total = carry.log_probability.view(small.state.previous.shape)
+    return View(small.batch, kept), carry._replace(state=small.state, log_probability=total)
 
 
 def initial_memory(prepared: Any, samples: int) -> Tensor | None:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from arcfleet.datasets.store import read_records
 from arcfleet.errors import FileError, OptionError
@@ -183,34 +182,6 @@ def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> Non
         run(folder, tmp_path / "out", content, resume=True)
 
 
-def test_what_one_stage_has_learned_is_added_to_another(
-    folder: Path, tmp_path: Path
-) -> None:
-    """A stage that starts from the first, plus what the third learned since the second."""
-    out, learning = tmp_path / "out", {"learning_rate": 1e-3, "warm_up_steps": 0}
-    stages = [{**stage, **learning} for stage in CONTENT["stage"]]
-    later = {**stages[2], "name": "later", "start": "first", "add": ["rloo", "more"]}
-    content = altered(stage=[*stages, later])
-    assert run(folder, out, content).stopped_in is None
-    begun = load_model(out / "4-later.init.safetensors")[0].state_dict()
-    first, more, rloo = (
-        load_model(out / stage / "model.safetensors")[0].state_dict() for stage in STAGES
-    )
-    moved = 0.0
-    for name, weight in begun.items():
-        torch.testing.assert_close(weight, first[name] + rloo[name] - more[name])
-        moved += float((rloo[name] - more[name]).abs().sum())
-    assert moved > 0
-    config = json.loads((out / "4-later" / "config.json").read_text())
-    assert config["init"] == checksum(out / "4-later.init.safetensors")
-    assert run(folder, out, content, resume=True).last is None
-    # Without the model of an earlier stage the recipe cannot go on.
-    (out / STAGES[1] / "model.safetensors").unlink()
-    content["stage"].append({**later, "name": "last"})
-    with pytest.raises(FileError, match="model of an earlier stage for stage last"):
-        run(folder, out, content, resume=True)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -256,9 +227,6 @@ def test_wrong_recipes(folder: Path, changes: dict[str, Any], message: str) -> N
         ({"data": ["other"]}, r"expected the name of a group in \[data\] or of a file"),
         ({"data": {"few.npz": 0}}, "data to be a list, or a table of shares above 0"),
         ({"weights": [1, 2]}, "stage a: expected a weight"),
-        ({"start": "b"}, r"stage a: .* an earlier stage \(none\), got 'b'"),
-        ({"add": "b"}, "stage a: expected add to be a list, got 'b'"),
-        ({"add": ["b"]}, "stage a: expected add to be the names of two stages"),
         ({"model": {}}, r"stage a: expected the sizes of the model in \[model\]"),
         ({"data": ["made"], "tasks": [30]}, "stage a: expected data sets of scale 30"),
     ],

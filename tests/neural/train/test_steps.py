@@ -11,12 +11,11 @@ from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Instance
 from arcfleet.network import Network
 from arcfleet.neural.batch import ArcBatch, Bucket
-from arcfleet.neural.decoding import greedy, sample, score_norm
+from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, finished, remaining_capacity, reset, step
 from arcfleet.neural.train.steps import (
     LearningForm,
     draw_choices,
-    draw_decisions,
     kl_divergence,
     leave_one_out,
     log_probabilities,
@@ -123,104 +122,20 @@ def test_drawn_decision_steps_stand_for_all() -> None:
         )
 
 
-@pytest.mark.parametrize("decisions", [1, 5])
-def test_decisions_of_all_buckets_together_stand_for_all(decisions: int) -> None:
-    """Weighted means over sampled decisions are in the mean sums over all of them."""
-    arcs = torch.tensor(
-        [[3, 0, 4, 2, 7, 0, 0], [5, 1, 4, 3, 0, 0, 0], [2, 4, 1, 6, 0, 0, 0]]
-    )
-    worth = (
-        torch.tensor([[3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9]]) + torch.arange(3.0)[:, None]
-    )
-    advantage = torch.tensor([2.0, 0.0, -0.5])
-    doubt = torch.tensor([0.9, 0.0, 1e-3, 0.5, 0.0, 0.0, 0.7]).expand(3, 7)
-    many = 40_000
-
-    def repeated(values: torch.Tensor) -> torch.Tensor:
-        return values.expand(many, *values.shape)
-
-    total = 0.0
-    for number, bucket in enumerate([Bucket(9, 3, 4), Bucket(9, 1, 3), Bucket(9, 0, 1)]):
-        where = torch.rand(many, dtype=torch.float64, generator=seeded(number))
-        drawn = draw_decisions(
-            repeated(arcs),
-            repeated(advantage),
-            repeated(doubt),
-            decisions,
-            where,
-            bucket,
-        )
-        assert drawn.weight.shape == (many, decisions)
-        total += float((drawn.weight * worth[drawn.rollout, drawn.step]).mean())
-        left = (arcs != 0).flip(-1).cumsum(-1).flip(-1)[drawn.rollout, drawn.step]
-        assert ((left > bucket.above) & (left <= bucket.most)).all()
-        assert (drawn.step < num_choices(arcs[None])[0][drawn.rollout]).all()
-    inside = torch.arange(7) < num_choices(arcs[None])[0][:, None]
-    expected = float((worth * inside).sum() / len(arcs))
-    assert total == pytest.approx(expected, rel=0.02)
-
-
-def test_certain_decisions_and_average_rollouts_are_seldom_sampled() -> None:
-    arcs = torch.tensor([[[1, 2, 3, 4, 0], [4, 3, 2, 1, 0]]]).expand(1000, -1, -1)
-    doubt = torch.tensor([0.0, 0.8, 0.0, 0.8, 0.0]).expand(1000, 2, 5)
-    advantage = torch.tensor([[3.0, -0.1]]).expand(1000, 2)
-    where = torch.rand(1000, dtype=torch.float64, generator=seeded(0))
-    drawn = draw_decisions(arcs, advantage, doubt, 8, where)
-    share = torch.zeros(2, 5)
-    share.index_put_((drawn.rollout, drawn.step), torch.tensor(1 / 8000), accumulate=True)
-    assert share[:, [1, 3]].sum() == pytest.approx(0.95, abs=0.01)
-    assert share[0].sum() == pytest.approx(0.05 + 0.9 * 3.3875 / 3.875, abs=0.01)
-    assert share[:, 4].sum() == 0
-
-
-def test_decisions_without_any_advantage_or_doubt() -> None:
-    """Where nothing is to be learned, decisions are sampled evenly; without any, none."""
-    arcs = torch.tensor([[[1, 2, 0, 0], [2, 1, 0, 0]], [[0, 0, 0, 0], [0, 0, 0, 0]]])
-    none = torch.zeros(arcs.shape)
-    where = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    drawn = draw_decisions(arcs, none[..., 0], none, 4, where)
-    assert drawn.rollout[0].tolist() == [0, 0, 1, 1]
-    assert drawn.step[0].tolist() == [0, 1, 0, 1]
-    assert drawn.weight.tolist() == [[2.0] * 4, [0.0] * 4]
-
-
-def test_score_norms_are_those_of_the_gradients() -> None:
-    """The norm of d log p(choice) / d logits, by autograd."""
-    logits = torch.tensor([[[0.0, 1.0, -math.inf, 2.0], [5.0, -math.inf, 0.0, 0.0]]])
-    logits.requires_grad_(True)
-    arcs = torch.tensor([[3, 0]])
-    chances = logits.log_softmax(-1)
-    (gradient,) = torch.autograd.grad(
-        chances.gather(-1, arcs[..., None]).sum(), logits, retain_graph=True
-    )
-    norms = score_norm(chances.detach(), arcs)
-    torch.testing.assert_close(norms, gradient.nan_to_num().norm(dim=-1))
-
-
-def test_rollouts_have_the_score_norms_of_their_choices() -> None:
-    batch = network_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
-    model = toy_model()
-    for chunk in (None, 1):
-        plans = sample(
-            model,
-            batch,
-            3,
-            generator=seeded(0),
-            temperature=0.7,
-            chunk=chunk,
-            score_norms=True,
-        )
-        every = torch.arange(plans.arcs.shape[-1]).expand(*plans.arcs.shape)
-        state, choice = states_at(batch, plans.arcs, every)
-        logits = LearningForm(model).logits(batch, state, padded=True)
-        expected = score_norm((logits / 0.7).log_softmax(-1), choice)
-        assert plans.score_norm is not None
-        assert plans.score_norm.shape == plans.arcs.shape
-        torch.testing.assert_close(plans.score_norm.flatten(1), expected, atol=1e-5, rtol=0)
-        assert (plans.score_norm[every >= num_choices(plans.arcs)[..., None]] == 0).all()
-    without = sample(model, batch, 3, generator=seeded(0), temperature=0.7)
-    assert without.score_norm is None
-    assert torch.equal(without.arcs, plans.arcs)
+def test_choices_of_all_buckets_together_stand_for_all() -> None:
+    arcs = torch.tensor([[[3, 0, 4, 2, 7, 0, 0], [5, 1, 0, 0, 0, 0, 0]]])
+    worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
+    plans = arcs.expand(40_000, -1, -1)
+    parts = [Bucket(9, 3, 5), Bucket(9, 1, 3), Bucket(9, 0, 1)]  # of tasks left
+    total = torch.zeros(2)
+    for number, bucket in enumerate(parts):
+        drawn, count = draw_choices(plans, 2, seeded(number), bucket)
+        assert (drawn < num_choices(plans)[..., None]).all()
+        total += (worth[drawn].clamp(max=9).mean(-1) * count).mean(0)
+        left = (plans != 0).flip(-1).cumsum(-1).flip(-1)
+        inside = left.gather(2, drawn)[count > 0]
+        assert ((inside > bucket.above) & (inside <= bucket.most)).all()
+    torch.testing.assert_close(total, torch.tensor([12.0, 2.0]), atol=0.15, rtol=0)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3])

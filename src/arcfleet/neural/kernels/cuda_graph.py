@@ -100,9 +100,8 @@ class _Recording:
 
 
 def _tensors(carry: Carry) -> list[Tensor]:
-    others = (carry.parent, carry.memory, carry.score_norm)
-    given = [part for part in others if part is not None]
-    return [*carry.state, carry.log_probability, carry.steps, *given]
+    others = [part for part in (carry.parent, carry.memory) if part is not None]
+    return [*carry.state, carry.log_probability, carry.steps, *others]
 
 
 def _overwrite(target: Carry, source: Carry) -> None:
@@ -118,5 +117,4 @@ def _map(carry: Carry, change: Callable[[Tensor], Tensor]) -> Carry:
         parent=None if carry.parent is None else change(carry.parent),
         steps=change(carry.steps),
         memory=None if carry.memory is None else change(carry.memory),
-        score_norm=None if carry.score_norm is None else change(carry.score_norm),
     )

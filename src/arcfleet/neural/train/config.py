@@ -287,7 +287,7 @@ class FinetuneConfig:
     flip_axes
         Random signs of the MDS axes as an augmentation.
     decision_steps
-        Decision steps sampled for the gradient, by importance; mean of a rollout.
+        Decision steps sampled of each rollout for the gradient.
     tokens
         Arcs of all states of a length bucket in an update. Larger instances have fewer
         states.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import torch
 
-from arcfleet.neural.batch import as_instances, flip_axes, shrink, take_rows
+from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.decoding import FastPolicy, draw_seeds, greedy, sample
 from arcfleet.neural.env import remaining_capacity
 from arcfleet.neural.plans import split_plans
@@ -19,7 +19,7 @@ from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import (
     LearningForm,
     allow_graphs,
-    draw_decisions,
+    draw_choices,
     kl_divergence,
     leave_one_out,
     log_probabilities,
@@ -93,15 +93,16 @@ class PolicyGradientTrainer(Trainer[PolicyConfig]):
             batch = flip_axes(batch, self.generator)
         return self.world.shard_batch(batch)
 
-    def draw_uniform(self, count: int) -> Tensor:
-        """Sample so many numbers from 0 to 1 for this process, in step with all others."""
-        whole = torch.rand(
-            self.world.size * count,
-            dtype=torch.float64,
-            device=self.device,
-            generator=self.generator,
-        )
-        return self.world.shard(whole)
+    def draw_choices(
+        self, arcs: Tensor, decision_steps: int, bucket: Bucket | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Sample decision steps of rollouts, as `steps.draw_choices` does."""
+        world = self.world
+        # Random numbers for the rollouts of all processes, so that they stay in step.
+        whole = arcs.new_zeros((world.size * len(arcs), *arcs.shape[1:]))
+        world.shard(whole).copy_(arcs)
+        drawn, count = draw_choices(whole, decision_steps, self.generator, bucket)
+        return world.shard(drawn), world.shard(count)
 
     def sample(
         self,
@@ -111,7 +112,6 @@ class PolicyGradientTrainer(Trainer[PolicyConfig]):
         initial: State | None = None,
         *,
         capacity_mask: bool = True,
-        score_norms: bool = False,
     ) -> Rollout:
         """Sample rollouts, from the empty plan or from given states."""
         seeds = draw_seeds(self.world.size * len(batch), self.generator)
@@ -125,7 +125,6 @@ class PolicyGradientTrainer(Trainer[PolicyConfig]):
                 capacity_mask=capacity_mask,
                 initial=initial,
                 seeds=self.world.shard(seeds),
-                score_norms=score_norms,
                 **self.rollout_options(batch),
             )
 
@@ -174,11 +173,7 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         batch = self.draw_instances(data, size)
         capacity_mask = not self.draw_giant_tour(config.giant_tour_fraction)
         rollout = self.sample(
-            self.policy,
-            batch,
-            config.samples,
-            capacity_mask=capacity_mask,
-            score_norms=True,
+            self.policy, batch, config.samples, capacity_mask=capacity_mask
         )
         costs = rollout_costs(
             batch, rollout, capacity_mask=capacity_mask, threads=self.threads
@@ -186,30 +181,17 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         self.metrics.add(0, sampled=costs.mean())
         advantage = leave_one_out(costs, config.best_of_k)  # (batch, samples)
         remaining = None if capacity_mask else remaining_capacity(batch, rollout.arcs)
-        drawn = [
-            draw_decisions(
-                rollout.arcs,
-                advantage,
-                cast("Tensor", rollout.score_norm),
-                config.samples * steps,
-                self.draw_uniform(size),
-                bucket,
-            )
-            for bucket in buckets
-        ]
+        drawn = [self.draw_choices(rollout.arcs, steps, bucket) for bucket in buckets]
         for rows in torch.arange(size, device=self.device).view(-1, part):
-            some = batch.select(rows)
-            for bucket, decisions in zip(buckets, drawn, strict=True):
-                one = decisions.rollout[rows]  # (part, decisions)
-                plans = take_rows(rollout.arcs[rows], one)  # (part, decisions, steps)
-                left = None if remaining is None else take_rows(remaining[rows], one)
-                when = decisions.step[rows][..., None]
-                state, choice = states_at(some, plans, when, left)
-                worth = advantage[rows].gather(1, one)
+            some, plans = batch.select(rows), rollout.arcs[rows]
+            left = None if remaining is None else remaining[rows]
+            for bucket, (when, count) in zip(buckets, drawn, strict=True):
+                state, choice = states_at(some, plans, when[rows], left)
+                # Each decision step stands for all those of its rollout in the bucket.
+                weight = count[rows].repeat_interleave(steps, dim=1)
+                worth = advantage[rows].repeat_interleave(steps, dim=1)
                 flags = (not data.full, capacity_mask)
-                loss = self._loss(
-                    some, state, choice, worth, decisions.weight[rows], bucket, *flags
-                )
+                loss = self._loss(some, state, choice, worth, weight, bucket, *flags)
                 # The sum over all buckets has the gradient of whole rollouts.
                 if bucket is not buckets[-1]:
                     self.learner.accumulate(loss)

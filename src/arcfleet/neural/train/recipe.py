@@ -24,14 +24,10 @@ A recipe is a TOML file such as `recipe.toml`, which makes the shipped model:
     tasks = { 20 = 4, 30 = 8 }        scales by their share of the steps, or a list
     validation = ["GROUP"]
     validation_tasks = [20]           those of `tasks` if left out
-    start = "OTHER"                   stage to start from; the last one if left out
-    add = ["AFTER", "BEFORE"]         stages whose difference is added to that model
     learning_rate = 4e-5              settings of the stage
 
 What stands later in this list takes precedence. In `data` and `validation` a name that ends
-in `.npz` is a data set of one's own. With `add` the weights that a stage starts from are
-those of its model and what AFTER has learned since BEFORE: so supervised training can go on
-from the model before fine-tuning, and keep what that has brought.
+in `.npz` is a data set of one's own.
 """
 
 from __future__ import annotations
@@ -49,7 +45,6 @@ from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.datasets.store import LineFormat, Store, read_records
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.device import choose_device
 from arcfleet.neural.train.config import (
     FinetuneConfig,
@@ -105,16 +100,7 @@ _WORDS: dict[Any, str] = {dict: "a table", list: "a list", str: "the name of a m
 _GROUP = ["set", "tasks", "seeds", "count", "split", "maps", "mixed", "turn_rules", "file"]
 _GROUP += ["labels"]
 _LABELS = ["iterations", "method", "seed"]
-_STAGE = [
-    "name",
-    "phase",
-    "data",
-    "tasks",
-    "validation",
-    "validation_tasks",
-    "start",
-    "add",
-]
+_STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
 
 #: Settings of a quick run; each where the phase has it.
 _QUICK: dict[str, Any] = {
@@ -146,8 +132,6 @@ class Stage:
     config: Any
     data: tuple[DataFile, ...]
     validation: tuple[DataFile, ...]
-    start: str = ""  # folder of the stage to start from; that of the last if empty
-    add: tuple[str, ...] = ()  # folders of two stages whose difference is added, or none
 
     def paths(self) -> dict[str, list[Path]]:
         """Return the data sets as arguments of `run_training`."""
@@ -161,9 +145,7 @@ class Stage:
     def facts(self) -> dict[str, Any]:
         """Return what identifies the stage, as JSON can hold it."""
         sets = {key: [path.name for path in paths] for key, paths in self.paths().items()}
-        facts: dict[str, Any] = {"folder": self.folder, "phase": self.phase.trainer.phase}
-        facts |= {"start": self.start} if self.start else {}
-        facts |= {"add": list(self.add)} if self.add else {}
+        facts = {"folder": self.folder, "phase": self.phase.trainer.phase}
         return {**facts, "config": settings_of(self.config), **sets}
 
 
@@ -203,10 +185,9 @@ def recipe_from(
         for name, table in tables["data"].items()
     }
     listed = _checked(content.get("stage", []), list, "stage")
-    stages: list[Stage] = []
+    stages = []
     for number, stage in enumerate(listed, start=1):
         name, phase = _heading(stage, number, phases)
-        earlier = {each.name: each.folder for each in stages}
         own = {key: value for key, value in stage.items() if key not in _STAGE}
         defaults = phase.on_cpu if on_cpu else {}
         try:
@@ -224,8 +205,6 @@ def recipe_from(
                 config=_quick(config) if quick else config,
                 data=data,
                 validation=_validation_data(stage, groups, folder, quick),
-                start=_earlier(stage.get("start"), earlier),
-                add=tuple(_earlier(each, earlier) for each in _pair(stage)),
             )
             require_runnable(phase.trainer, made.config, **made.paths())
         except OptionError as error:
@@ -262,26 +241,6 @@ def _heading(stage: Any, number: int, phases: Mapping[str, Phase]) -> tuple[str,
             f"{phase!r:.40}"
         )
     return name, phases[phase]
-
-
-def _pair(stage: Mapping[str, Any]) -> list[Any]:
-    """Return the two names in `add`, or none."""
-    names: list[Any] = _checked(stage.get("add", []), list, "add")
-    if len(names) not in (0, 2):
-        raise OptionError(f"expected add to be the names of two stages, got {names!r:.40}")
-    return names
-
-
-def _earlier(name: Any, folders: Mapping[str, str]) -> str:
-    """Return the folder of an earlier stage; nothing for none."""
-    if name is None:
-        return ""
-    if name not in folders:
-        known = ", ".join(folders) or "none"
-        raise OptionError(
-            f"expected the name of an earlier stage ({known}), got {name!r:.40}"
-        )
-    return folders[name]
 
 
 def _files(
@@ -605,7 +564,6 @@ def _run_stages(
     for number, stage in enumerate(recipe.stages):
         folder = config.out / stage.folder
         if number >= done:
-            init = _initial(stage, config.out, model, world)
             stopped_in = stage
             # Asked of all processes, whose clocks are not quite the same.
             if any(world.all_reduce_max(over())):
@@ -616,7 +574,7 @@ def _run_stages(
                 stage.config,
                 **stage.paths(),
                 device=config.device,
-                init=init,
+                init=model,
                 resume=(folder / "config.json").exists(),
                 threads=config.threads,
                 progress=_with_stage(progress, recipe, number),
@@ -636,52 +594,6 @@ def _run_stages(
         over_time=stopped_in is not None and any(world.all_reduce_max(over())),
         last=last,
     )
-
-
-def _initial(stage: Stage, out: Path, model: Path | None, world: World) -> Path | None:
-    """Return the model file that a stage starts from; `model` is that of the last."""
-    if stage.start:
-        model = _model_of(stage, out / stage.start)
-    if not stage.add:
-        return model
-    assert model is not None  # there are earlier stages
-    after, before = (_model_of(stage, out / each) for each in stage.add)
-    path = out / f"{stage.folder}.init.safetensors"
-    if world.is_main:
-        add_difference(model, after, before, path)
-    world.barrier()
-    return path
-
-
-def _model_of(stage: Stage, folder: Path) -> Path:
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        raise FileError(
-            path,
-            f"expected the model of an earlier stage for stage {stage.name}, found no such "
-            "file: put it there, or start the recipe in another folder",
-        )
-    return path
-
-
-def add_difference(base: Path, after: Path, before: Path, out: Path) -> None:
-    """Write the model `base` plus the difference of two others, all of the same sizes."""
-    model, _ = load_model(base)
-    parts = []
-    for path in (after, before):
-        other, _ = load_model(path)
-        if other.config != model.config:
-            raise FileError(
-                path, f"expected a model with the sizes of {base}, found {other.config}"
-            )
-        parts.append(other.state_dict())
-    weights = {
-        name: weight + parts[0][name] - parts[1][name]
-        for name, weight in model.state_dict().items()
-    }
-    model.load_state_dict(weights)
-    sums = {"base": base, "plus": after, "minus": before}
-    save_model(model, out, {name: checksum(path) for name, path in sums.items()})
 
 
 def _with_stage(progress: Report | None, recipe: Recipe, number: int) -> Report | None:

@@ -228,90 +228,20 @@ def num_choices(arcs: Tensor) -> Tensor:
 
 
 def draw_choices(
-    arcs: Tensor, decision_steps: int, generator: Generator
+    arcs: Tensor, decision_steps: int, generator: Generator, bucket: Bucket | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Sample decision steps of rollouts evenly, (batch, samples, steps).
+    """Sample decision steps of rollouts, (batch, samples, steps), in a length bucket.
 
-    Also returned is the number of decisions, (batch, samples). The mean over the sampled
-    steps, times that, is in expectation the sum over all decisions.
+    Also returned is the number of decisions in the bucket, (batch, samples). The mean over
+    the sampled steps, times that, is in expectation the sum over all decisions of the
+    bucket. A rollout that has none is sampled all the same, and must not count.
     """
     count = num_choices(arcs)
-    drawn = draw_decision_steps(count.flatten(), decision_steps, generator)
-    return drawn.view(*arcs.shape[:2], decision_steps), count
-
-
-class Decisions(NamedTuple):
-    """Decisions of the rollouts of each instance, sampled to stand for all of them."""
-
-    rollout: Tensor  # rollout of each decision, (batch, decisions)
-    step: Tensor  # its step in that rollout, (batch, decisions)
-    # What makes the mean over the decisions, each times its weight, in expectation the
-    # mean over rollouts of the sum over all decisions; 0 where there are none.
-    weight: Tensor
-
-
-# Fraction of decisions that are sampled evenly: no decision may stand for too many.
-_EVENLY = 0.1
-
-# Added to all advantages, in means of them: the KL penalty needs other decisions, too.
-_LEAST_WORTH = 0.25
-
-
-def draw_decisions(
-    arcs: Tensor,
-    advantage: Tensor,
-    score_norm: Tensor,
-    count: int,
-    where: Tensor,
-    bucket: Bucket | None = None,
-) -> Decisions:
-    """Sample decisions of the rollouts of each instance by importance, in a length bucket.
-
-    The gradient of a decision is about as large as its score times the advantage of its
-    rollout, and most decisions are certain. Those with larger gradients are likelier to be
-    sampled and weigh less, so that the estimate has the same mean and less variance.
-
-    Parameters
-    ----------
-    arcs
-        Rollouts, (batch, samples, steps).
-    advantage
-        Advantage of each, (batch, samples).
-    score_norm
-        Norm of the score of every choice, as `decoding.sample` returns it.
-    count
-        Decisions of each instance.
-    where
-        A random number from 0 to 1 for each instance, (batch,), float64: one is enough for
-        evenly spread decisions.
-    bucket
-        Bucket of the states.
-    """
-    samples, steps = arcs.shape[1:]
-    stop = num_choices(arcs)  # (batch, samples)
-    first = torch.zeros_like(stop)
+    first = torch.zeros_like(count)
     if bucket is not None:
-        first, inside = steps_in_bucket(arcs, stop, bucket)
-        stop = first + inside
-    time = torch.arange(steps, device=arcs.device)
-    known = (time >= first[..., None]) & (time < stop[..., None])  # (batch, samples, steps)
-    known = known.flatten(1).double()
-    worth = advantage.abs().double()
-    worth = worth + _LEAST_WORTH * worth.mean(1, keepdim=True)  # (batch, samples)
-    size_of = (worth[..., None] * score_norm.double()).flatten(1) * known
-    total, decisions = size_of.sum(1, keepdim=True), known.sum(1, keepdim=True)
-    evenly = torch.where(total > 0, _EVENLY, 1.0)
-    chance = (1 - evenly) * size_of / torch.where(total > 0, total, 1.0)
-    chance = chance + evenly * known / decisions.clamp(min=1)  # (batch, samples * steps)
-    # Systematic: one point in each of so many equal parts of all chances.
-    points = (torch.arange(count, device=arcs.device) + where[:, None]) / count
-    # Above the last point that can be sampled, rounding must not lead to one that cannot.
-    last = ((known > 0) * (1 + torch.arange(known.shape[1], device=arcs.device))).amax(1)
-    drawn = torch.searchsorted(chance.cumsum(1), points, right=True)
-    drawn = drawn.minimum((last - 1).clamp(min=0)[:, None])
-    here = chance.gather(1, drawn)
-    weight = torch.where(here > 0, 1 / (samples * here).clamp(min=1e-12), 0.0)
-    return Decisions(drawn // steps, drawn % steps, weight.float())
+        first, count = steps_in_bucket(arcs, count, bucket)
+    within = draw_decision_steps(count.flatten(), decision_steps, generator)
+    return within.view(*arcs.shape[:2], decision_steps) + first[..., None], count
 
 
 def states_at(
