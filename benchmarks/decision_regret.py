@@ -160,6 +160,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100, help="instances of each set")
     parser.add_argument("--iterations", type=int, default=10_000)
     args = parser.parse_args()
+    if args.count < 1:
+        raise OptionError(f"expected a count of at least 1, got {args.count}")
     torch.set_num_threads(1)
     loaded = load_for_solving(args.model, "cpu")
     for path in args.data:

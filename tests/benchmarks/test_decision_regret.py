@@ -1,5 +1,6 @@
 """What each decision of a greedy plan costs."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import OptionError
 from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.solver import LoadedModel, decode_dataset
-from benchmarks.decision_regret import regrets, report
+from benchmarks.decision_regret import main, regrets, report
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +60,12 @@ def test_turn_rules_are_refused(dataset: Dataset, untrained: LoadedModel) -> Non
     ruled = replace(dataset[0], u_turns="dead-ends")
     with pytest.raises(OptionError, match="expected an instance with free turns"):
         regrets(ruled, untrained, 10)
+
+
+def test_no_instances_are_refused(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["decision_regret", str(dataset.path), "--count", "0"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(OptionError, match="expected a count of at least 1, got 0"):
+        main()
